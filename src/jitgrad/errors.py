@@ -1,0 +1,606 @@
+"""One exception class for each kind of mistake, and the words in which it is told.
+
+Where PyTorch (2.13) has a text for the mistake, the message begins with it; then it says what to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    DType: TypeAlias = np.dtype[Any]
+
+__all__ = [
+    "ArgnumsError",
+    "DifferentiationTypeError",
+    "DtypeError",
+    "GradCheckError",
+    "GradientShapeError",
+    "GraphFreedError",
+    "InplaceError",
+    "ItemError",
+    "JitgradError",
+    "LeakedTensorError",
+    "NoGradientError",
+    "NoGraphError",
+    "NonLeafGradWarning",
+    "NonScalarBackwardError",
+    "NumpyConversionError",
+    "RequiresGradDtypeError",
+    "ShapeError",
+    "TreeMismatchError",
+    "UnusedInputError",
+    "ViewError",
+]
+
+Shape: TypeAlias = tuple[int, ...]
+Location: TypeAlias = tuple[str, int]
+
+
+def _compose(words: str, advice: str, where: Location | None = None) -> str:
+    text = f"{words}\n{advice}"
+    if where is not None:
+        # As in a traceback, so that editors and terminals make a link of it.
+        text += '\n  File "{}", line {}'.format(*where)
+    return text
+
+
+def _described(shape: Shape, dtype: DType | None, op: str | None) -> str:
+    parts = [f"shape {shape}"]
+    if dtype is not None:
+        parts.append(f"dtype {dtype}")
+    if op is not None:
+        parts.append(f"made by {op}")
+    return ", ".join(parts)
+
+
+def _by(op: str | None) -> str:
+    return "" if op is None else f" by {op}"
+
+
+class JitgradError(Exception):
+    """Base of every error that jitgrad raises about a mistake in its use.
+
+    The named constructors of the subclasses build the message, which is all that an instance holds. Many take
+    two optional arguments: `op`, the name of the op concerned, and `where`, the user's file and line.
+
+    Examples
+    --------
+    >>> from jitgrad.errors import JitgradError, NoGraphError
+    >>> error = NoGraphError.output(op="multiply", where=("model.py", 12))
+    >>> isinstance(error, JitgradError) and isinstance(error, RuntimeError)
+    True
+    >>> print(str(error).splitlines()[0])
+    element 0 of tensors does not require grad and does not have a grad_fn
+    >>> print(str(error).splitlines()[-1].strip())
+    File "model.py", line 12
+    """
+
+
+# --- backward() and autograd.grad --------------------------------------------------------------------------
+
+
+class NonScalarBackwardError(JitgradError, RuntimeError):
+    """A gradient was asked of a result that is not a real scalar, without one to start from."""
+
+    @classmethod
+    def output(
+        cls, shape: Shape, dtype: DType | None = None, *, op: str | None = None, where: Location | None = None
+    ) -> Self:
+        """Say that the result has more than one element, or none."""
+        words = "grad can be implicitly created only for scalar outputs"
+        advice = (
+            f"The output has {_described(shape, dtype, op)}: reduce it to a scalar first, for example with "
+            "sum(), or pass a gradient of its shape."
+        )
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def complex_output(cls, dtype: DType, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say that the result is a complex scalar."""
+        words = f"grad can be implicitly created only for real scalar outputs but got {dtype}"
+        advice = (
+            f"Take the real part, the imaginary part or the absolute value of what was computed{_by(op)}, or "
+            "pass a gradient."
+        )
+        return cls(_compose(words, advice, where))
+
+
+class NoGraphError(JitgradError, RuntimeError):
+    """A gradient was asked of, or with respect to, a tensor that no recorded computation leads to."""
+
+    @classmethod
+    def output(cls, index: int = 0, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say that nothing which an output was computed from requires a gradient."""
+        words = f"element {index} of tensors does not require grad and does not have a grad_fn"
+        advice = (
+            f"Nothing was recorded of how it was computed{_by(op)}: create an input with requires_grad=True, "
+            "and compute outside no_grad() and without detach(), .data or .numpy() on the way."
+        )
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def input(cls, index: int = 0) -> Self:
+        """Say that a tensor to differentiate with respect to does not require a gradient."""
+        words = "One of the differentiated Tensors does not require grad"
+        advice = f"Call requires_grad_() on inputs[{index}] before computing with it."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def retain_grad(cls) -> Self:
+        """Say that a tensor will never have the gradient which it is told to keep."""
+        words = "can't retain_grad on Tensor that has requires_grad=False"
+        advice = "Call requires_grad_() on one of the tensors that it is computed from, before computing it."
+        return cls(_compose(words, advice))
+
+
+class GraphFreedError(JitgradError, RuntimeError):
+    """A graph was needed after `backward()` or `autograd.grad` had freed it."""
+
+    @classmethod
+    def second_backward(cls, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say that the intermediate values are gone."""
+        words = (
+            "Trying to backward through the graph a second time (or directly access saved tensors after "
+            "they have already been freed). Saved intermediate values of the graph are freed when you call "
+            ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+            "graph a second time or if you need to access saved tensors after calling backward."
+        )
+        advice = (
+            f"The values kept{_by(op)} are gone: compute the result anew, add up several results and call "
+            "backward() once, or pass retain_graph=True the first time."
+        )
+        return cls(_compose(words, advice, where))
+
+
+class GradientShapeError(JitgradError, RuntimeError):
+    """A given gradient has another shape than the tensor that it is the gradient of."""
+
+    @classmethod
+    def backward(
+        cls,
+        gradient_shape: Shape,
+        output_shape: Shape,
+        index: int = 0,
+        *,
+        op: str | None = None,
+        where: Location | None = None,
+    ) -> Self:
+        """Say that the gradient of an output does not fit the output."""
+        words = (
+            f"Mismatch in shape: grad_output[{index}] has a shape of {gradient_shape} and output[{index}] "
+            f"has a shape of {output_shape}."
+        )
+        advice = (
+            f"Pass a gradient of shape {output_shape} for the output computed{_by(op)}; gradients are not "
+            "broadcast."
+        )
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def assignment(cls, gradient_shape: Shape, tensor_shape: Shape) -> Self:
+        """Say that an array does not fit the tensor whose `.grad` it is assigned to."""
+        words = (
+            f"attempting to assign a gradient of size '{[*gradient_shape]}' to a tensor of size "
+            f"'{[*tensor_shape]}'. Please ensure that the gradient and the tensor are the same size"
+        )
+        advice = "Reshape or broadcast the gradient before assigning it, or assign None to clear it."
+        return cls(_compose(words, advice))
+
+
+class UnusedInputError(JitgradError, RuntimeError):
+    """An output does not depend on a tensor that it is to be differentiated with respect to."""
+
+    @classmethod
+    def input(cls, index: int = 0, *, where: Location | None = None) -> Self:
+        """Say which input does not matter."""
+        words = (
+            f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
+        advice = (
+            f"With allow_unused=True the gradient of inputs[{index}] is None; otherwise pass the tensor that "
+            "the output was computed from, not a copy or a view of it that was made on the side."
+        )
+        return cls(_compose(words, advice, where))
+
+
+# --- tensors -----------------------------------------------------------------------------------------------
+
+
+class RequiresGradDtypeError(JitgradError, RuntimeError):
+    """A boolean or integer tensor was told to require a gradient."""
+
+    @classmethod
+    def dtype(cls, dtype: DType) -> Self:
+        """Say which dtype has no gradients."""
+        words = "only Tensors of floating point and complex dtype can require gradients"
+        advice = f"This one has dtype {dtype}: write its numbers with a decimal point, or pass dtype=float."
+        return cls(_compose(words, advice))
+
+
+class NonLeafGradWarning(UserWarning):
+    """The `.grad` of a tensor that `backward()` leaves without one was read."""
+
+    @classmethod
+    def access(cls, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say why `.grad` is None."""
+        words = (
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+            "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
+            "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
+            "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead."
+        )
+        advice = (
+            f"It was computed{_by(op)}: call retain_grad() on it before backward(), or ask autograd.grad for "
+            "its gradient."
+        )
+        return cls(_compose(words, advice, where))
+
+
+class InplaceError(JitgradError, RuntimeError):
+    """An in-place operation would make a gradient wrong, or has already."""
+
+    @classmethod
+    def leaf(cls, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say that the tensor written to is a leaf that requires a gradient."""
+        return cls._leaf("", op, where)
+
+    @classmethod
+    def leaf_view(cls, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say that the tensor written to is a view of a leaf that requires a gradient."""
+        return cls._leaf("a view of ", op, where)
+
+    @classmethod
+    def _leaf(cls, prefix: str, op: str | None, where: Location | None) -> Self:
+        words = f"{prefix}a leaf Variable that requires grad is being used in an in-place operation."
+        advice = (
+            f"To update it unrecorded, write to it{_by(op)} inside `with no_grad():`; to record the change, "
+            "make a new tensor (x = x + 1 for x += 1)."
+        )
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def stale(
+        cls,
+        shape: Shape,
+        dtype: DType,
+        *,
+        op: str,
+        version: int,
+        expected: int,
+        output: int = 0,
+        where: Location | None = None,
+    ) -> Self:
+        """Say that a value which a derivative needs was overwritten; `where` is the line that `op` is on."""
+        words = (
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: [{dtype} {[*shape]}], which is output {output} of {op}, is at version {version}; "
+            f"expected version {expected} instead."
+        )
+        advice = (
+            f"Between {op} and the call for gradients, replace the in-place operation (such as y += 1) by "
+            "one that makes a new tensor (y = y + 1)."
+        )
+        return cls(_compose(words, advice, where))
+
+
+class NumpyConversionError(JitgradError, RuntimeError):
+    """A tensor that requires a gradient was to become a NumPy array, losing the gradient in silence."""
+
+    @classmethod
+    def numpy(cls, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say that the tensor has to be detached first."""
+        words = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        advice = f"To go on recording from what was computed{_by(op)}, pass the tensor to NumPy's functions."
+        return cls(_compose(words, advice, where))
+
+
+class ViewError(JitgradError, RuntimeError):
+    """A tensor's elements cannot be arranged in the shape that was asked for."""
+
+    @classmethod
+    def stride(cls, shape: Shape, target: Sequence[int], *, where: Location | None = None) -> Self:
+        """Say that the new shape needs a copy."""
+        words = (
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+            "across two contiguous subspaces). Use .reshape(...) instead."
+        )
+        advice = (
+            f"The elements of this tensor of shape {shape} do not lie in memory so that shape "
+            f"{tuple(target)} could be had without a copy, which reshape() makes."
+        )
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def size(cls, shape: Shape, target: Sequence[int], *, where: Location | None = None) -> Self:
+        """Say that the new shape has another number of elements."""
+        words = f"shape '{[*target]}' is invalid for input of size {math.prod(shape)}"
+        advice = f"Choose a shape with as many elements as {shape} has; one length may be left open as -1."
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def several_inferred(cls, target: Sequence[int], *, where: Location | None = None) -> Self:
+        """Say that more than one length was left open."""
+        words = "only one dimension can be inferred"
+        advice = f"Of the lengths {[*target]}, give all but one."
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def negative(cls, target: Sequence[int], *, where: Location | None = None) -> Self:
+        """Say that a length is negative and not -1."""
+        index, length = next((i, n) for i, n in enumerate(target) if n < -1)
+        words = f"invalid shape dimension {length} at index {index} of shape {[*target]}"
+        advice = "Lengths are not negative, but for one -1 that stands for what is left."
+        return cls(_compose(words, advice, where))
+
+
+class ItemError(JitgradError, RuntimeError, ValueError):
+    """A tensor with another number of elements than one was used as a Python scalar."""
+
+    @classmethod
+    def scalar(cls, shape: Shape, *, where: Location | None = None) -> Self:
+        """Say that `item()`, `float()`, `int()` and the like have no single element to return."""
+        words = f"a Tensor with {math.prod(shape)} elements cannot be converted to Scalar"
+        advice = f"Select one element of shape {shape} first, reduce it, or call numpy() for all of them."
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def truth(cls, shape: Shape, *, where: Location | None = None) -> Self:
+        """Say that `bool()`, `if`, `and`, `or` and `not` have no single element to ask."""
+        count = "no values" if math.prod(shape) == 0 else "more than one value"
+        words = f"Boolean value of Tensor with {count} is ambiguous"
+        advice = f"The tensor has shape {shape}: use any() or all(), or where() to choose element by element."
+        return cls(_compose(words, advice, where))
+
+
+# --- transforms of functions -------------------------------------------------------------------------------
+
+
+class DifferentiationTypeError(JitgradError, TypeError):
+    """A transform met an argument or a result of a kind that it cannot differentiate."""
+
+    @classmethod
+    def input(cls, transform: str, position: str, dtype: DType) -> Self:
+        """Say that an argument is boolean or integer; `position` names it, such as ``argument 0['bias']``."""
+        words = f"{transform} needs real or complex inputs, but {position} has dtype {dtype}"
+        advice = "Make it floating point, such as 3.0 for 3 or x.astype(float), or leave it out of argnums."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def input_type(cls, transform: str, position: str, kind: type) -> Self:
+        """Say that an argument is not made of numbers."""
+        words = (
+            f"{transform} needs numbers, arrays or containers of them, but {position} is a {kind.__name__}"
+        )
+        advice = "Leave it out of argnums, or bind it beforehand with functools.partial."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def output_shape(cls, transform: str, shape: Shape, *, where: Location | None = None) -> Self:
+        """Say that a function to differentiate does not return a scalar."""
+        words = f"Expected f(*args) to return a scalar Tensor, got tensor with {len(shape)} dims."
+        advice = (
+            f"{transform} is of functions with a scalar result, and this one has shape {shape}: reduce it, "
+            "for example with sum(), or use jacobian, vjp or elementwise_grad."
+        )
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def output_dtype(cls, transform: str, dtype: DType, *, where: Location | None = None) -> Self:
+        """Say that a function to differentiate returns a complex, integer or boolean scalar."""
+        words = f"grad can be implicitly created only for real scalar outputs but got {dtype}"
+        if dtype.kind == "c":
+            remedy = "return its real part, its imaginary part or its absolute value, or use vjp"
+        else:
+            remedy = "booleans and integers have no derivative, so return a float"
+        advice = f"{transform} is of functions with a real scalar result: {remedy}."
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def output_type(cls, transform: str, kind: type) -> Self:
+        """Say that a function to differentiate returns something that is not a number."""
+        words = f"Expected f(*args) to return a Tensor, got {kind}"
+        advice = (
+            f"{transform} is of functions that return a number or an array; to return other things besides, "
+            "pass has_aux=True and return (result, other)."
+        )
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def aux(cls, transform: str, kind: type) -> Self:
+        """Say that `has_aux=True` was passed with a function that does not return a pair."""
+        words = "output of function f should be a tuple: (output, aux) if has_aux is True"
+        advice = (
+            f"The function given to {transform} returned {kind.__name__}: return a pair, or omit has_aux."
+        )
+        return cls(_compose(words, advice))
+
+
+class ArgnumsError(JitgradError, ValueError, TypeError):
+    """`argnums` does not name arguments of the call."""
+
+    @classmethod
+    def out_of_range(cls, argnum: int, positional: int) -> Self:
+        """Say that there is no such positional argument."""
+        words = f"Got argnum={argnum}, but only {positional} positional inputs"
+        advice = "Count positional arguments from 0; what is passed by keyword is not differentiated."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def wrong_type(cls, argnums: object) -> Self:
+        """Say that `argnums` is neither an integer nor a tuple of them."""
+        words = f"argnums must be int or Tuple[int, ...], got: {type(argnums)}"
+        advice = f"Pass positions, such as 0 or (0, 1), instead of {argnums!r}."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Say that `argnums` names nothing."""
+        words = "argnums must be non-empty"
+        advice = "Name at least one argument to differentiate."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def repeated(cls, argnums: tuple[int, ...]) -> Self:
+        """Say that `argnums` names an argument twice."""
+        words = f"argnums elements must be unique, got {argnums}"
+        advice = "Name each argument once; a negative position counts from the last argument."
+        return cls(_compose(words, advice))
+
+
+class TreeMismatchError(JitgradError, ValueError):
+    """Containers that must be built alike are not."""
+
+    @classmethod
+    def cotangents(cls, cotangents: object, outputs: object) -> Self:
+        """Say that the cotangents given to a pullback are not built like the function's result."""
+        words = (
+            "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+            f"function. cotangents: {cotangents}, primal output: {outputs}"
+        )
+        advice = "Pass one cotangent for each array that the function returns, in the same containers."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def tangents(cls, primals: object, tangents: object) -> Self:
+        """Say that the tangents are not built like the arguments."""
+        words = (
+            "Expected primals and tangents to have the same python structure. Got primals with structure "
+            f"{primals} and tangents with structure {tangents}"
+        )
+        advice = "Pass one tangent for each array among the arguments, in the same containers."
+        return cls(_compose(words, advice))
+
+
+class LeakedTensorError(JitgradError, RuntimeError):
+    """A tensor of a transform's trace was used after the transform had returned."""
+
+    @classmethod
+    def escaped(cls, transform: str, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say where the tensor was made and how to get its value out."""
+        words = f"a Tensor that belongs to a finished {transform} is being used outside of it"
+        advice = (
+            f"What was computed{_by(op)} inside the function was kept in a variable that outlives the call: "
+            "return it from the function, beside the result with has_aux=True, to get its value."
+        )
+        return cls(_compose(words, advice, where))
+
+
+# --- ops ---------------------------------------------------------------------------------------------------
+
+
+class ShapeError(JitgradError, ValueError):
+    """Operands of an op do not fit together."""
+
+    @classmethod
+    def broadcast(cls, op: str, *shapes: Shape, where: Location | None = None) -> Self:
+        """Say that operands of an elementwise op have no common shape."""
+        listed = " ".join(str(shape).replace(" ", "") for shape in shapes)
+        words = f"operands could not be broadcast together with shapes {listed}"
+        advice = f"{op} needs lengths that are equal or 1, counted from the last axis."
+        if len(shapes) == 2:
+            a, b = shapes
+            axes = range(1, min(len(a), len(b)) + 1)
+            clash = next(axis for axis in axes if a[-axis] != b[-axis] and 1 not in (a[-axis], b[-axis]))
+            # PyTorch's words come first; NumPy's follow, for those who search for these.
+            advice = f"{words}: {advice}"
+            words = (
+                f"The size of tensor a ({a[-clash]}) must match the size of tensor b ({b[-clash]}) at "
+                f"non-singleton dimension {max(len(a), len(b)) - clash}"
+            )
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def matmul(cls, op: str, a: Shape, b: Shape, *, where: Location | None = None) -> Self:
+        """Say that the factors of a product have no axis in common."""
+        sizes = " and ".join("x".join(map(str, shape)) for shape in (a, b))
+        words = f"mat1 and mat2 shapes cannot be multiplied ({sizes})"
+        advice = (
+            f"{op} sums over the last axis of the first factor, of shape {a}, and the last but one (of a "
+            f"vector, the only) axis of the second, of shape {b}: they must have the same length."
+        )
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def inplace(cls, op: str, target: Shape, result: Shape, *, where: Location | None = None) -> Self:
+        """Say that a result has no room in the tensor that it is to be written to."""
+        words = f"output with shape {[*target]} doesn't match the broadcast shape {[*result]}"
+        advice = f"{op} cannot change the shape of the tensor that it writes to: make a new tensor instead."
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def operands(cls, op: str, needs: str, *shapes: Shape, where: Location | None = None) -> Self:
+        """Say what an op `needs` of its operands, such as ``"square matrices"``, and what it got."""
+        words = f"{op} got shape{'s' if len(shapes) > 1 else ''} {' and '.join(map(str, shapes))}"
+        advice = f"It needs {needs}."
+        return cls(_compose(words, advice, where))
+
+
+class DtypeError(JitgradError, TypeError):
+    """An op got, or would have to make, a dtype that it cannot work with."""
+
+    @classmethod
+    def cast(cls, op: str, result: DType, target: DType, *, where: Location | None = None) -> Self:
+        """Say that a result would lose its fraction or imaginary part where it is to be written."""
+        words = f"result type {result} can't be cast to the desired output type {target}"
+        advice = f"Make a new tensor instead of writing the result of {op} in place, or convert it first."
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def operand(cls, op: str, dtype: DType, accepted: str, *, where: Location | None = None) -> Self:
+        """Say what an op accepts, such as ``"real floats"``."""
+        words = f"{op} does not take dtype {dtype}"
+        advice = f"It takes {accepted}: convert with astype."
+        return cls(_compose(words, advice, where))
+
+
+class NoGradientError(JitgradError, TypeError, NotImplementedError):
+    """An op that has no derivative was to be differentiated."""
+
+    @classmethod
+    def op(cls, op: str, operand: str | None = None, *, where: Location | None = None) -> Self:
+        """Name the op and, when it has a derivative by others of its operands, the operand."""
+        name, by = (op, "") if operand is None else (f"{op}: {operand}", f" by its operand {operand}")
+        words = f"the derivative for '{name}' is not implemented."
+        advice = (
+            f"{op} cannot be differentiated{by}: if its result is to count as a constant, wrap the operand "
+            "in stop_gradient() or detach() it."
+        )
+        return cls(_compose(words, advice, where))
+
+
+# --- checking ----------------------------------------------------------------------------------------------
+
+
+class GradCheckError(JitgradError, AssertionError):
+    """A derivative differs from the numerical one by more than the tolerance."""
+
+    @classmethod
+    def mismatch(
+        cls,
+        output: int,
+        input: int,
+        numerical: npt.NDArray[Any],
+        analytical: npt.NDArray[Any],
+        *,
+        mode: str,
+        order: int = 1,
+        atol: float,
+        rtol: float,
+    ) -> Self:
+        """Show both derivatives; `mode` is ``"reverse"`` or ``"forward"``."""
+        words = (
+            f"Jacobian mismatch for output {output} with respect to input {input},\n"
+            f"numerical:{numerical}\nanalytical:{analytical}"
+        )
+        advice = (
+            f"The {mode}-mode derivative of order {order} is not within {atol:g} + {rtol:g} * |numerical|: "
+            "correct the rule, or check at a point where the function is smooth and in float64."
+        )
+        return cls(_compose(words, advice))
