@@ -1,0 +1,65 @@
+"""The tools that run a workload's one NumPy source as it stands: jitgrad, autograd and NumPy itself."""
+
+import importlib
+import importlib.metadata
+from typing import Any
+
+from benchmarks.peers.tools import Call
+from benchmarks.peers.workload import Inputs, Workload
+
+
+class Jitgrad:
+    """jitgrad's eager engine."""
+
+    def __init__(self) -> None:
+        self.library = importlib.import_module("jitgrad")
+        self.namespace = importlib.import_module("jitgrad.numpy")
+        self.versions = {"jitgrad": self.library.__version__}
+
+    def prepare(self, workload: Workload, inputs: Inputs) -> Call:
+        namespace, loss = self.namespace, workload.loss
+
+        def function(*args: Any) -> Any:
+            return loss(namespace, *args)
+
+        value_and_grad = self.library.value_and_grad(function, argnums=workload.argnums)
+        return lambda: value_and_grad(*inputs)
+
+    def to_numpy(self, array: Any) -> Any:
+        return array
+
+
+class Autograd:
+    """HIPS autograd."""
+
+    def __init__(self) -> None:
+        self.library = importlib.import_module("autograd")
+        self.namespace = importlib.import_module("autograd.numpy")
+        self.versions = {"autograd": importlib.metadata.version("autograd")}
+
+    def prepare(self, workload: Workload, inputs: Inputs) -> Call:
+        namespace, loss = self.namespace, workload.loss
+
+        def function(*args: Any) -> Any:
+            return loss(namespace, *args)
+
+        value_and_grad = self.library.value_and_grad(function, workload.argnums)
+        return lambda: value_and_grad(*inputs)
+
+    def to_numpy(self, array: Any) -> Any:
+        return array
+
+
+class Numpy:
+    """NumPy computes the value alone: what no eager tool on top of it can beat."""
+
+    def __init__(self) -> None:
+        self.namespace = importlib.import_module("numpy")
+        self.versions = {"numpy": self.namespace.__version__}
+
+    def prepare(self, workload: Workload, inputs: Inputs) -> Call:
+        namespace, loss = self.namespace, workload.loss
+        return lambda: (loss(namespace, *inputs), ())
+
+    def to_numpy(self, array: Any) -> Any:
+        return array
