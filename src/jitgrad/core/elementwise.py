@@ -1,0 +1,430 @@
+"""Elementwise ops: a scalar value expression, and its partial derivatives in terms of the operands and the result.
+
+The same Python functions are compiled by Numba into kernels, and run on arrays or tensors where a rule is itself
+differentiated. So an op is declared in one line:
+
+    tanh = elementwise("tanh", "tanh", x=lambda x: 4 * expit(2 * x) * expit(-2 * x))
+
+A partial's parameters are the operands (or ``out``) that it mentions: just those are kept for the reverse replay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgrad.core import native
+from jitgrad.core.op import REGISTRY, Op, Samples, apply, operand_ids
+from jitgrad.core.tape import Tape
+from jitgrad.core.tensor import Tensor, on_tape
+from jitgrad.core.trace import suspended
+from jitgrad.kernels import compile as compiler
+from jitgrad.kernels import layout as L
+
+__all__ = ["Elementwise", "elementwise"]
+
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_CHARACTERS = ("d", "f")
+_getframe = sys._getframe
+_new = object.__new__
+
+
+def _code_key(code: types.CodeType) -> tuple[Any, ...]:
+    constants = tuple(_code_key(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, constants, code.co_names, code.co_varnames
+
+
+def _fingerprint(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """What a scalar function means: its own code and that of the ops that it calls."""
+    if isinstance(function, str):
+        return (function,)
+    parts: list[Any] = [_code_key(function.__code__)]
+    for name in function.__code__.co_names:
+        called = function.__globals__.get(name)
+        if isinstance(called, Elementwise):
+            parts.append((name, called.fingerprint))
+        elif isinstance(called, (int, float)):
+            parts.append((name, called))
+    return tuple(parts)
+
+
+def _compilable(function: Callable[..., Any] | str) -> Any:
+    """Return the function as Numba is to compile it: the ops that it calls are replaced by their scalar functions."""
+    from numba import njit
+
+    if isinstance(function, str):
+        from jitgrad.kernels import vmath
+
+        return getattr(vmath, function)
+    names = {
+        name: called.scalar if isinstance(called, Elementwise) else called
+        for name in function.__code__.co_names
+        if (called := function.__globals__.get(name)) is not None
+    }
+    rebound = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    return njit(error_model="numpy", fastmath={"contract"})(rebound)
+
+
+class Elementwise(Op):
+    """An op whose result at each position depends on its operands there, with NumPy's broadcasting."""
+
+    def __init__(
+        self,
+        name: str,
+        value: Callable[..., Any] | str,
+        operands: tuple[str, ...],
+        partials: dict[str, Callable[..., Any]],
+        *,
+        fallback: Callable[..., Any],
+        absorbing: bool,
+        node: str | None,
+        numpy: Sequence[Callable[..., Any]],
+        samples: Samples,
+        linear: str | None,
+        doc: str | None,
+    ) -> None:
+        self.value = value
+        self.fallback = fallback
+        self.absorbing = absorbing
+        self.partials = partials
+        self.residuals = {key: tuple(inspect.signature(partial).parameters) for key, partial in partials.items()}
+        self.fingerprint = hashlib.sha256(
+            repr([_fingerprint(value), *((k, _fingerprint(p)) for k, p in partials.items())]).encode()
+        ).hexdigest()[:16]
+        self._ufunc: Callable[..., Any] | None = None
+        self._vjp_ufuncs: dict[int, Callable[..., Any]] = {}
+        self._scalar: Any = None
+        super().__init__(
+            name,
+            self._forward,
+            operands,
+            rules={key: self._rule(key) for key in partials},
+            samples=samples,
+            node=node,
+            numpy=numpy,
+            linear=linear,
+            doc=doc,
+        )
+        patterns = [[bool(mask >> k & 1) for k in range(len(operands))] for mask in range(1 << len(operands))]
+        self.kept_by_mask = [self.keeps(pattern) for pattern in patterns]
+        for dtype in (0, 1):
+            line = native.KERNELS[2 * self.index + dtype]
+            line[L.KERNEL_KEEPS : L.KERNEL_KEEPS + len(patterns)] = self.kept_by_mask
+        self.call = _unary(self) if len(operands) == 1 else _binary(self) if len(operands) == 2 else None
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the op: on arrays it returns arrays, and records nothing."""
+        return self.call(*args) if self.call is not None else super().__call__(*args)
+
+    # -- kernels -----------------------------------------------------------------------------------------------
+
+    @property
+    def scalar(self) -> Any:
+        """The value expression as a Numba function of scalars."""
+        if self._scalar is None:
+            self._scalar = _compilable(self.value)
+        return self._scalar
+
+    def _address(self, part: str, dtype: int, build: Callable[[str], Any]) -> int:
+        letter = "f8" if dtype == 0 else "f4"
+        return compiler.address_of(f"{self.name}_{part}_{letter}_{self.fingerprint}", lambda: build(letter))
+
+    def forward_address(self, dtype: int) -> int:
+        """Return the address of the forward kernel, compiled if need be. ``dtype`` is 0 (float64) or 1 (float32)."""
+        line = native.KERNELS[2 * self.index + dtype]
+        if not line[L.KERNEL_FORWARD]:
+
+            def build(letter: str) -> Any:
+                from jitgrad.kernels.loops import forward_kernel
+
+                return forward_kernel(self.scalar, len(self.operands or ()), letter)
+
+            line[L.KERNEL_FORWARD] = self._address("forward", dtype, build)
+        return int(line[L.KERNEL_FORWARD])
+
+    def vjp_address(self, k: int, dtype: int) -> int:
+        """Return the address of the kernel that adds to the cotangent of operand ``k``."""
+        operands = self.operands or ()
+        group = native.KERNELS[2 * self.index + dtype, L.KERNEL_VJP + k * L.VJP_WIDTH :]
+        if not group[L.VJP_ADDRESS]:
+            residuals = self.residuals[operands[k]]
+
+            def build(letter: str) -> Any:
+                from jitgrad.kernels.loops import vjp_kernel
+
+                return vjp_kernel(_compilable(self.partials[operands[k]]), len(residuals), letter, self.absorbing)
+
+            for place, residual in enumerate(residuals):
+                which = L.RESULT if residual == "out" else operands.index(residual)
+                group[L.VJP_RESIDUALS + place] = which
+            group[L.VJP_N_RESIDUALS] = len(residuals)
+            group[L.VJP_ADDRESS] = self._address(f"vjp{k}", dtype, build)
+        return int(group[L.VJP_ADDRESS])
+
+    def _forward(self, *values: Any) -> Any:
+        """Compute on arrays of any dtype, with NumPy's broadcasting and promotion."""
+        for value in values:
+            if type(value) is float:
+                continue
+            if getattr(value, "dtype", None) not in _FLOATS:
+                if type(value) is int or type(value) is bool:
+                    continue
+                return self.fallback(*values)
+        if self._ufunc is None:
+            loops = {character: self.forward_address(dtype) for dtype, character in ((1, "f"), (0, "d"))}
+            self._ufunc = native.ufunc(self.name, len(values), loops)
+        return self._ufunc(*values)
+
+    # -- derivatives -------------------------------------------------------------------------------------------
+
+    def contribution(self, k: int, g: Any, residuals: Sequence[Any]) -> Any:
+        """Return ``g * partial``, of the result's shape: from the fused kernel on arrays, from ops on tensors."""
+        operands = self.operands or ()
+        if type(g) is not Tensor and not any(type(residual) is Tensor for residual in residuals):
+            if all(value.dtype is g.dtype and g.dtype in _FLOATS for value in residuals if type(value) is not float):
+                ufunc = self._vjp_ufuncs.get(k)
+                if ufunc is None:
+                    loops = {character: self.vjp_address(k, dtype) for dtype, character in ((1, "f"), (0, "d"))}
+                    ufunc = native.ufunc(f"{self.name}_vjp{k}", 1 + len(residuals), loops)
+                    self._vjp_ufuncs[k] = ufunc
+                return ufunc(g, *residuals)
+        return self.product(g, self.partials[operands[k]](*residuals))
+
+    def product(self, g: Any, partial: Any) -> Any:
+        """Return ``g * partial``; of an absorbing op, 0 where g is exactly 0."""
+        if type(partial) is float and partial == 1.0:
+            return g
+        return REGISTRY["multiply_no_nan" if self.absorbing else "multiply"](g, partial)
+
+    def _rule(self, operand: str) -> Callable[..., Any]:
+        """The VJP rule as `Rule` wants it: a function whose parameters name what it needs."""
+        residuals = self.residuals[operand]
+        arguments = ", ".join(("g", *residuals))
+        namespace = {"contribution": lambda g, *r: self.contribution((self.operands or ()).index(operand), g, r)}
+        exec(f"def rule({arguments}):\n    return contribution({arguments})", namespace)
+        return namespace["rule"]
+
+    # -- recording ---------------------------------------------------------------------------------------------
+
+    def record(self, tape: Tape, args: Sequence[Any], values: list[Any], out: Any, params: dict[str, Any]) -> Any:
+        """Append the op; small contiguous operands of one extent make a row that native code replays."""
+        out = np.asarray(out)
+        dtype = 0 if out.dtype is _FLOATS[0] else 1 if out.dtype is _FLOATS[1] else -1
+        if dtype < 0 or out.size > L.SMALL or not out.flags.c_contiguous:
+            return super().record(tape, args, values, out, params)
+        native_row = True
+        immediate: float | None = None
+        for value in values:
+            if type(value) is float or type(value) is int:
+                native_row &= immediate is None
+                immediate = float(value)
+            elif (
+                value.dtype is not out.dtype
+                or not value.flags.c_contiguous
+                or (value.shape != out.shape and value.ndim > 0)
+            ):
+                native_row = False
+        if not native_row:
+            return super().record(tape, args, values, out, params)
+        tape.reserve(len(args), len(args) + 1)
+        ids, on = operand_ids(tape, args)
+        keeps = self.keeps(on)
+        bits = 0
+        for k, value in enumerate(values):
+            if type(value) is float or type(value) is int:
+                ids[k] = L.IMMEDIATE
+                scalar = np.zeros(8 // out.dtype.itemsize, dtype=out.dtype)
+                scalar[0] = value
+                bits = int(scalar.view(np.int64)[0])
+            elif keeps >> k & 1:
+                if ids[k] == L.CONSTANT:
+                    ids[k] = tape.define(value)
+                tape.kept[ids[k]] = value
+        (vid,) = tape.append(self.index, L.KIND_ELEMENTWISE, ids, (out,), None, dtype, bits, keeps)
+        if keeps & L.KEEPS_RESULT:
+            tape.kept[vid] = out
+        return on_tape(out, tape, vid)
+
+
+def _unary(op: Elementwise) -> Callable[[Any], Any]:
+    """Make the function that runs a unary op: natively, in one call, where the operand allows it."""
+    opcode = op.index
+    keep = op.kept_by_mask[1]
+    keep_x, keep_out = bool(keep & 1), bool(keep & L.KEEPS_RESULT)
+    run = native.elementwise
+
+    def call(x: Any) -> Any:
+        if type(x) is Tensor:
+            tape = x._tape
+            if tape is not None and x._vid >= 0 and not suspended.count:
+                frame = _getframe(1)
+                code = frame.f_code
+                if code.co_filename is _HERE:
+                    frame = frame.f_back
+                    code = frame.f_code
+                vid = tape.count
+                value = run(tape.header, opcode, vid, code, frame.f_lasti, x._value, x._vid)
+                if value is not None:
+                    tape.count = vid + 1
+                    if code is not tape.last_code:
+                        tape.hold_code(code)
+                    if keep_x:
+                        tape.kept[x._vid] = x._value
+                    if keep_out:
+                        tape.kept[vid] = value
+                    tape.types.append(x._type)
+                    return on_tape(value, tape, vid, x._type)
+            return apply(op, (x,), {})
+        return op.forward(x)
+
+    call.__name__ = op.name
+    return call
+
+
+def _binary(op: Elementwise) -> Callable[[Any, Any], Any]:
+    """Make the function that runs a binary op: natively, in one call, where the operands allow it."""
+    opcode = op.index
+    # one bit for each of x, y and the result, as these masks are looked at with every operation
+    left, right, both = ((mask & 3) | (4 if mask & L.KEEPS_RESULT else 0) for mask in op.kept_by_mask[1:])
+    run = native.elementwise
+
+    def call(x: Any, y: Any) -> Any:
+        if type(x) is Tensor:
+            tape, kind, x_value, x_id = x._tape, x._type, x._value, x._vid
+            if type(y) is Tensor:
+                y_value, y_id, keep = y._value, y._vid, both
+                if y._type is not kind or y._tape is not tape or y_id < 0:
+                    return apply(op, (x, y), {})
+            elif type(y) is float:
+                y_value, y_id, keep = y, -1, left & 5
+            elif type(y) is int:
+                y_value, y_id, keep = float(y), -1, left & 5
+            else:
+                return apply(op, (x, y), {})
+            if x_id < 0:
+                return apply(op, (x, y), {})
+        elif type(y) is Tensor:
+            if type(x) is float:
+                x_value = x
+            elif type(x) is int:
+                x_value = float(x)
+            else:
+                return apply(op, (x, y), {})
+            tape, kind, y_value, y_id = y._tape, y._type, y._value, y._vid
+            x_id, keep = -1, right & 6
+            if y_id < 0:
+                return apply(op, (x, y), {})
+        else:
+            return op.forward(x, y)
+        if tape is None or suspended.count:
+            return apply(op, (x, y), {})
+        frame = _getframe(1)
+        code = frame.f_code
+        if code.co_filename is _HERE:
+            frame = frame.f_back
+            code = frame.f_code
+        vid = tape.count
+        value = run(tape.header, opcode, vid, code, frame.f_lasti, x_value, x_id, y_value, y_id)
+        if value is None:
+            return apply(op, (x, y), {})
+        tape.count = vid + 1
+        if code is not tape.last_code:
+            tape.hold_code(code)
+        if keep:
+            if keep & 1:
+                tape.kept[x_id] = x_value
+            if keep & 2:
+                tape.kept[y_id] = y_value
+            if keep & 4:
+                tape.kept[vid] = value
+        tape.types.append(kind)
+        return on_tape(value, tape, vid, kind)
+
+    call.__name__ = op.name
+    return call
+
+
+# A frame of this file that calls one of the above only hands on what the user's line has called
+_HERE = Elementwise.__call__.__code__.co_filename
+
+
+def reflected(op: Elementwise) -> Callable[[Any, Any], Any]:
+    """Return the op with its operands exchanged, as ``__rsub__`` wants it."""
+    call = op.call
+    if call is None:
+        raise TypeError(f"{op.name} has no two operands")
+    return lambda self, other: call(other, self)
+
+
+def elementwise(
+    name: str,
+    value: Callable[..., Any] | str,
+    *,
+    numpy: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
+    fallback: Callable[..., Any] | None = None,
+    absorbing: bool = True,
+    node: str | None = None,
+    samples: Samples,
+    linear: str | None = None,
+    doc: str | None = None,
+    **partials: Callable[..., Any],
+) -> Elementwise:
+    """Declare an elementwise op.
+
+    Parameters
+    ----------
+    name : str
+        Unique name.
+    value : callable or str
+        The value as a function of scalars, in Python operators and other elementwise ops; or the name of a function
+        of `jitgrad.kernels.vmath`.
+    numpy : callable or sequence of callables
+        The NumPy functions that this op answers for.
+    fallback : callable, optional
+        Computes the op on arrays that are neither float64 nor float32. Defaults to the first of ``numpy``, then to
+        ``value`` on arrays.
+    absorbing : bool
+        Whether a cotangent of exactly zero stays zero where the partial is infinite or NaN. Off for ops whose partials
+        are finite wherever the op is.
+    node : str, optional
+        What PyTorch calls the node.
+    samples : callable
+        See `Op`.
+    linear : {"each", "jointly"}, optional
+        See `Op`.
+    doc : str, optional
+        The docstring; NumPy's own by default.
+    **partials : callable
+        The partial derivative with respect to each operand, as a function of the operands (by name) and ``out``.
+
+    Returns
+    -------
+    Elementwise
+        The op, which is also the function that users call.
+    """
+    functions = tuple(numpy) if isinstance(numpy, Sequence) else (numpy,)
+    operands = tuple(partials) if isinstance(value, str) else tuple(inspect.signature(value).parameters)
+    if fallback is None:
+        fallback = functions[0] if functions else value
+    if isinstance(fallback, str):
+        raise TypeError(f"{name} needs a fallback for dtypes that have no kernel")
+    return Elementwise(
+        name,
+        value,
+        operands,
+        partials,
+        fallback=fallback,
+        absorbing=absorbing,
+        node=node,
+        numpy=functions,
+        samples=samples,
+        linear=linear,
+        doc=doc or (functions[0].__doc__ if functions else None),
+    )
+

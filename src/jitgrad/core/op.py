@@ -1,0 +1,298 @@
+"""What an op is: one declaration that says how it runs, how it is differentiated, and how it is tested.
+
+`apply` runs an op on arguments among which are tensors, and records it. Everything else about an op is read from its
+declaration: what to keep for the reverse replay from the names that its rules mention, the forward rule from the VJP
+rule by transposition, the NumPy functions that it answers for, its samples for the law tests and the benchmarks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgrad.core import trace
+from jitgrad.core.location import user_frame
+from jitgrad.core.tape import Tape
+from jitgrad.core.tensor import Tensor, constant, on_tape
+from jitgrad.core.types import ArrayType, type_of
+from jitgrad.errors import LeakedTensorError
+from jitgrad.kernels import layout as L
+
+__all__ = ["FUNCTIONS", "NAMESPACE", "REGISTRY", "Op", "Rule", "Samples", "apply", "leaf_id"]
+
+Array = np.ndarray[Any, Any]
+Samples = Callable[[np.random.Generator], Iterable[tuple[tuple[Any, ...], dict[str, Any]]]]
+
+REGISTRY: dict[str, Op] = {}  # by name
+OPS: list[Op] = []  # by opcode
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}  # NumPy's function: the one of ours that answers for it
+NAMESPACE: dict[str, Callable[..., Any]] = {}  # the names of jitgrad.numpy
+
+
+class Rule:
+    """The VJP rule of one operand: a function of the cotangent and of what its parameters name.
+
+    The positional parameters of ``function`` are, in any order: ``g``, the result's cotangent (a tuple of them for an
+    op of several results); the name of an operand, for its value; ``out``, for the result; an operand's name followed
+    by ``_t``, for its `ArrayType` only, which costs no memory. Keyword-only parameters are the op's static ones. For an
+    op of any number of operands, they are ``g``, ``k`` (which operand), ``xs``, ``xs_t`` and ``out``.
+    """
+
+    __slots__ = ("function", "needs_out", "operand_values", "params", "slots")
+
+    def __init__(self, function: Callable[..., Any], operands: tuple[str, ...] | None) -> None:
+        self.function = function
+        self.slots: list[tuple[str, int]] = []
+        self.params: list[str] = []
+        self.operand_values: tuple[int, ...] | None = ()  # None: all of them
+        self.needs_out = False
+        needed = []
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                self.params.append(name)
+            elif name in ("g", "out", "k", "xs", "xs_t") and not (operands and name in operands):
+                self.slots.append((name, -1))
+                self.needs_out |= name == "out"
+                if name == "xs":
+                    self.operand_values = None
+            elif operands and name in operands:
+                needed.append(operands.index(name))
+                self.slots.append(("value", needed[-1]))
+            elif operands and name.removesuffix("_t") in operands:
+                self.slots.append(("type", operands.index(name.removesuffix("_t"))))
+            else:
+                raise TypeError(f"the rule {function} has a parameter {name!r}, which is no operand of its op")
+        if self.operand_values is not None:
+            self.operand_values = tuple(needed)
+
+    def __call__(
+        self, k: int, g: Any, values: Sequence[Any], types: Sequence[ArrayType], out: Any, params: dict[str, Any]
+    ) -> Any:
+        """Return the contribution to the cotangent of operand ``k``; None is a symbolic zero."""
+        sources = {"g": g, "out": out, "k": k, "xs": values, "xs_t": types}
+        args = [
+            values[at] if slot == "value" else types[at] if slot == "type" else sources[slot] for slot, at in self.slots
+        ]
+        return self.function(*args, **{name: params[name] for name in self.params})
+
+
+class Op:
+    """An operation that tapes can hold.
+
+    Parameters
+    ----------
+    name : str
+        Unique; it is what a saved tape knows the op by.
+    forward : callable
+        Computes the result (or a tuple of ``n_results``) from arrays and static parameters, as NumPy would.
+    operands : tuple of str, optional
+        Names of the operands; None for any number of them, which then are called ``xs``.
+    linear : {"each", "jointly"}, optional
+        The op is linear in each operand by itself (a product), or in all together (a sum, a concatenation): its JVP
+        is then the op itself.
+    view : bool
+        The result may be a strided view of the one operand.
+    node : str, optional
+        What PyTorch calls its node in the graph, without ``Backward0``.
+    numpy : tuple of callables
+        NumPy functions that stand for exactly this op with these operands and parameters.
+    samples : callable
+        ``samples(rng)`` yields ``(args, params)``: what the law tests and the benchmarks run the op on.
+    rules : dict
+        VJP rules by operand name, ``xs`` for an op of any number of operands. An operand without a rule has no
+        derivative: asking for it is an error, unless the name stands in ``discrete``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        operands: tuple[str, ...] | None,
+        *,
+        rules: dict[str, Callable[..., Any]],
+        samples: Samples | None,
+        linear: str | None = None,
+        view: bool = False,
+        n_results: int = 1,
+        node: str | None = None,
+        numpy: Sequence[Callable[..., Any]] = (),
+        discrete: Sequence[str] = (),
+        doc: str | None = None,
+    ) -> None:
+        if name in REGISTRY:
+            raise ValueError(f"an op called {name!r} exists already")
+        self.name = name
+        self.index = len(OPS)
+        self.forward = forward
+        self.operands = operands
+        self.linear = linear
+        self.view = view
+        self.n_results = n_results
+        self.node = node or "".join(part.capitalize() for part in name.split("_"))
+        self.numpy = tuple(numpy)
+        self.samples = samples
+        self.discrete = frozenset(discrete)
+        self.rules = {key: Rule(function, operands) for key, function in rules.items()}
+        self.by_operand = [self.rules.get(operand) for operand in operands] if operands is not None else []
+        self.__name__ = name
+        self.__doc__ = doc or forward.__doc__
+        REGISTRY[name] = self
+        OPS.append(self)
+        for function in self.numpy:
+            FUNCTIONS[function] = self
+            NAMESPACE[function.__name__] = self
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Run the op: on arrays it returns arrays, and records nothing."""
+        for arg in args:
+            if type(arg) is Tensor:
+                return apply(self, args, params)
+        return self.forward(*args, **params)
+
+    def __reduce__(self) -> Any:
+        return _find, (self.name,)
+
+    def rule_of(self, k: int) -> Rule | None:
+        """Return the VJP rule of operand ``k``."""
+        return self.rules.get("xs") if self.operands is None else self.by_operand[k]
+
+    def needs(self, on_tape: Sequence[bool]) -> tuple[set[int], bool]:
+        """Return which operands' values, and whether the result, the rules of the operands on the tape mention."""
+        wanted: set[int] = set()
+        out = False
+        for k, recorded in enumerate(on_tape):
+            rule = self.rule_of(k) if recorded else None
+            if rule is not None:
+                wanted.update(range(len(on_tape)) if rule.operand_values is None else rule.operand_values)
+                out |= rule.needs_out
+        return wanted, out
+
+    def keeps(self, on_tape: Sequence[bool]) -> int:
+        """Return what ``needs`` says as a row of a tape holds it."""
+        wanted, out = self.needs(on_tape)
+        mask = L.KEEPS_RESULT if out else 0
+        for k in wanted:
+            mask |= 1 << k if k < 61 else L.KEEPS_ALL
+        return mask
+
+    def record(self, tape: Tape, args: Sequence[Any], values: list[Any], out: Any, params: dict[str, Any]) -> Any:
+        """Append the op, which has run, to the tape, and return handles of its results."""
+        results = out if isinstance(out, tuple) else (out,)
+        results = tuple(np.asarray(result) for result in results)
+        tape.reserve(len(args) + 3 + 2 * results[0].ndim, len(args) + len(results))
+        ids, on = operand_ids(tape, args)
+        wanted, keep_out = self.needs(on)
+        for k in wanted:
+            if ids[k] == L.CONSTANT:
+                ids[k] = tape.define(np.asarray(values[k]))
+            tape.kept[ids[k]] = np.asarray(values[k])
+        if self.view and len(args) == 1 and not wanted and not keep_out:
+            handle = record_view(tape, self, values[0], ids[0], results[0], params)
+            if handle is not None:
+                return handle
+        result_ids = tape.append(self.index, L.KIND_RULE, ids, results, params, keeps=self.keeps(on))
+        if keep_out:
+            tape.kept.update(zip(result_ids, results, strict=True))
+        handles = tuple(on_tape(value, tape, vid) for value, vid in zip(results, result_ids, strict=True))
+        return handles if isinstance(out, tuple) else handles[0]
+
+
+def _find(name: str) -> Op:
+    return REGISTRY[name]
+
+
+def record_view(
+    tape: Tape, op: Op, base: Array, base_id: int, out: Array, params: dict[str, Any]
+) -> Tensor | None:
+    """Append a row that native code can replay by strides alone, if ``out`` is such a view of ``base``."""
+    from jitgrad.core import native
+
+    frame = user_frame(3)
+    code = frame.f_code
+    if code is not tape.last_code:
+        tape.hold_code(code)
+    vid = tape.count
+    row = native.view(
+        tape.header, op.index, vid, code, frame.f_lasti, base, base_id, out, len(tape.params)
+    )
+    if row is None:
+        return None
+    tape.params.append(params)
+    kind = type_of(out)
+    tape.types.append(kind)
+    tape.count = vid + 1
+    return on_tape(out, tape, vid, kind)
+
+
+def leaf_id(tape: Tape, tensor: Tensor) -> int:
+    """Return the id on ``tape`` of a tensor from outside it: a leaf, or a result on another tape."""
+    for vid, other in tape.inputs.items() if tensor._tape is not tape and tensor._tape is not None else ():
+        if other is tensor:
+            return vid
+    vid = tape.define(tensor._value, tensor._type)
+    tape.inputs[vid] = tensor
+    if tensor._leaf is not None:
+        tape.versions[vid] = (tensor._leaf.version, tensor._leaf.version[0])
+    if tensor._tape is None or tensor._tape is tape:
+        tensor._tape = tape
+        tensor._vid = vid
+    return vid
+
+
+def requires_grad(tensor: Tensor) -> bool:
+    """Tell whether operations on a tensor must be recorded."""
+    if tensor._leaf is not None and tensor._leaf.requires_grad:
+        return True
+    return tensor._tape is not None and tensor._vid >= 0
+
+
+def recording_tape(args: Iterable[Any]) -> Tape | None:
+    """Return the tape on which an operation on ``args`` is to be recorded, if any."""
+    if not trace.grad_enabled():
+        return None
+    current = trace.current_trace()
+    found = False
+    for arg in args:
+        if type(arg) is Tensor and requires_grad(arg):
+            tape = arg._tape
+            if tape is not None and tape is current:
+                return tape
+            if tape is not None and tape.ended:
+                raise LeakedTensorError.escaped("transform")
+            found = True
+    return trace.imperative_tape() if found else None
+
+
+def operand_ids(tape: Tape, args: Sequence[Any]) -> tuple[list[int], list[bool]]:
+    """Return the ids of operands, CONSTANT for what is on no tape, and which of them are recorded."""
+    ids: list[int] = []
+    for arg in args:
+        if type(arg) is Tensor and requires_grad(arg):
+            if arg._tape is tape and arg._vid >= 0:
+                ids.append(arg._vid)
+            elif tape is trace.current_trace():
+                ids.append(L.CONSTANT)  # a tensor of the imperative face inside a transform: not its business
+            else:
+                ids.append(leaf_id(tape, arg))
+        else:
+            ids.append(L.CONSTANT)
+    return ids, [vid >= 0 for vid in ids]
+
+
+def apply(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run an op on arguments among which are tensors; record it if one of them needs it."""
+    tape = recording_tape(args)
+    values = [arg._value if type(arg) is Tensor else arg for arg in args]
+    out = op.forward(*values, **params)
+    first = out[0] if isinstance(out, tuple) else out
+    if tape is None or first.dtype.kind not in "fc" or not op.rules:
+        if isinstance(out, tuple):
+            return tuple(constant(np.asarray(result)) for result in out)
+        return constant(np.asarray(out))
+    return op.record(tape, args, values, out, params)

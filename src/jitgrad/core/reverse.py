@@ -1,0 +1,288 @@
+"""The reverse replay: the tape's rows, last to first, each adding to the cotangents of its operands.
+
+Tape order is a topological order, so there is no recursion and no sort. On arrays, runs of small elementwise and view
+rows are replayed natively in one call; the other rows' rules run here. On tensors (when the gradient is itself to be
+differentiated) every rule runs here, and what it does is recorded on the same tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgrad.core import native
+from jitgrad.core.elementwise import Elementwise
+from jitgrad.core.op import OPS, REGISTRY, Op
+from jitgrad.core.tape import Tape
+from jitgrad.core.tensor import Tensor, constant, on_tape
+from jitgrad.core.types import ArrayType
+from jitgrad.errors import GraphFreedError, InplaceError, NoGradientError
+from jitgrad.kernels import layout as L
+
+__all__ = ["replay_arrays", "replay_tensors"]
+
+Array = np.ndarray[Any, Any]
+
+
+def _check_usable(tape: Tape, row: Sequence[int], op: Op, operands: Iterable[int]) -> None:
+    """Refuse a row whose residuals were dropped, or were written over by the user."""
+    if tape.freed(row):
+        raise GraphFreedError.second_backward(op=op.node + "Backward0")
+    for value in operands:
+        version = tape.versions.get(value)
+        if version is not None and value in tape.kept and version[0][0] != version[1]:
+            kind = tape.types[value]
+            raise InplaceError.stale(
+                kind.shape, kind.dtype, op=op.node + "Backward0", version=version[0][0], expected=version[1]
+            )
+
+
+def fit(contribution: Any, kind: ArrayType) -> Any:
+    """Give a contribution the shape, dtype and realness of the operand whose cotangent it is.
+
+    Sums over the axes that were broadcast; takes the real part for a real operand. Done here once for all rules.
+    """
+    if contribution.dtype is kind.dtype and contribution.shape == kind.shape:
+        return contribution
+    if contribution.dtype.kind == "c" and kind.dtype.kind == "f":
+        contribution = REGISTRY["real"](contribution)
+    if contribution.shape != kind.shape:
+        contribution = REGISTRY["sum_to"](contribution, shape=kind.shape)
+    if contribution.dtype != kind.dtype:
+        contribution = REGISTRY["astype"](contribution, dtype=kind.dtype)
+    return contribution
+
+
+class _Bars:
+    """The cotangents of a replay on arrays: some in malloc'ed memory of native code, some in arrays."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.arrays: dict[int, Array] = {}
+
+    def add(self, value: int, contribution: Array) -> None:
+        """Add to the cotangent of a value."""
+        tape = self.tape
+        state = tape.bar_state(value)
+        if state == L.BAR_NONE:
+            contribution = np.ascontiguousarray(contribution)
+            if contribution.ndim != tape.types[value].ndim:  # ascontiguousarray has no 0-d arrays
+                contribution = contribution.reshape(tape.types[value].shape)
+            self._give(value, contribution, L.BAR_BORROWED)
+        elif state == L.BAR_ARRAY:
+            held = self.arrays[value]
+            np.add(held, contribution, out=held)
+        else:
+            self._give(value, np.asarray(np.add(self.take(value), contribution)), L.BAR_ARRAY)
+
+    def _give(self, value: int, array: Array, state: int) -> None:
+        self.arrays[value] = array
+        native.give(self.tape.header, value, array, state)
+
+    def take(self, value: int) -> Array:
+        """Return the cotangent of a value, and forget it."""
+        tape = self.tape
+        if tape.bar_state(value) == L.BAR_OWNED:
+            self.arrays.pop(value, None)
+            kind = tape.types[value]
+            array = np.empty(kind.shape, kind.dtype)
+            native.take(tape.header, value, array)
+            return array
+        native.take(tape.header, value, None)
+        return self.arrays.pop(value)
+
+    def peek(self, value: int) -> Array:
+        """Return the cotangent of a value, and keep it."""
+        array = self.take(value)
+        self._give(value, array, L.BAR_BORROWED)
+        return array
+
+    def drop(self, first_value: int) -> None:
+        """Free what is left: after an error, or because nothing wanted it."""
+        for value in self.tape.values_with_bars(first_value):
+            native.take(self.tape.header, value, None)
+        self.arrays.clear()
+
+
+def _gather(n_results: int, result: int, types: Sequence[ArrayType], fetch: Callable[[int], Any]) -> Any:
+    """The cotangent of a row: of several results, a tuple, with zeros for those that nothing has reached."""
+    if n_results == 1:
+        return fetch(result)
+    bars = [fetch(result + k) for k in range(n_results)]
+    if all(bar is None for bar in bars):
+        return None
+    return tuple(
+        np.zeros(types[result + k].shape, types[result + k].dtype) if bar is None else bar for k, bar in enumerate(bars)
+    )
+
+
+def _contributions(
+    tape: Tape, row: Sequence[int], g: Any, flags: Callable[[int], bool], value_of: Callable[[int], Any]
+) -> Iterable[tuple[int, Any]]:
+    """Run the rules of a row's active operands."""
+    op = OPS[row[L.ROW_KERNEL] >> 1]
+    ids = tape.operands_of(row)
+    active = [k for k, value in enumerate(ids) if value >= 0 and flags(value)]
+    result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
+    _check_usable(tape, row, op, [*ids, result])
+    values = [
+        tape.immediate(row) if value == L.IMMEDIATE else value_of(value) if value >= 0 else None for value in ids
+    ]
+    types = [tape.types[value] if value >= 0 else None for value in ids]
+    out = value_of(result) if n_results == 1 else tuple(value_of(result + k) for k in range(n_results))
+    params = tape.params[row[L.ROW_DATA]] if row[L.ROW_KIND] != L.KIND_ELEMENTWISE and row[L.ROW_DATA] >= 0 else {}
+    for k in active:
+        rule = op.rule_of(k)
+        if rule is None:
+            if op.operands is not None and op.operands[k] in op.discrete:
+                continue
+            raise NoGradientError.op(op.name, op.operands[k] if op.operands else None)
+        contribution = rule(k, g, values, types, out, params)  # type: ignore[arg-type]
+        if contribution is not None:
+            yield ids[k], fit(contribution, tape.types[ids[k]])
+
+
+def _compile_missing(tape: Tape, row: Sequence[int]) -> bool:
+    """Compile the VJP kernels of a row that native code has stopped at. Tell whether there were any."""
+    op = OPS[row[L.ROW_KERNEL] >> 1]
+    if row[L.ROW_KIND] != L.KIND_ELEMENTWISE or not isinstance(op, Elementwise):
+        return False
+    for k, value in enumerate(tape.operands_of(row)):
+        if value >= 0 and tape.is_active(value):
+            if op.rule_of(k) is None:
+                raise NoGradientError.op(op.name, (op.operands or ())[k])
+            op.vjp_address(k, row[L.ROW_KERNEL] & 1)
+    return True
+
+
+def replay_arrays(
+    tape: Tape,
+    seeds: dict[int, Array],
+    wanted: Sequence[int],
+    *,
+    first_row: int = 0,
+    first_value: int = 0,
+    retain: bool = False,
+) -> dict[int, Array]:
+    """Propagate cotangents from ``seeds`` back to the ``wanted`` values, on arrays.
+
+    Parameters
+    ----------
+    tape : Tape
+        The tape. Rows before ``first_row`` and values before ``first_value`` take no part.
+    seeds : dict
+        Cotangents of results, by value id; each of its value's shape and dtype.
+    wanted : sequence of int
+        The values whose cotangents are returned.
+    retain : bool
+        Keep the residuals for another replay. Otherwise each is dropped as soon as its row is done.
+
+    Returns
+    -------
+    dict
+        Cotangents by value id; a wanted value that nothing reached is missing.
+    """
+    last = max((tape.producer(value) for value in seeds), default=-1)
+    tape.activate(wanted, first_value, first_row, last + 1)
+    bars = _Bars(tape)
+    held = set(wanted)
+    kept = tape.kept
+    shared = tape.handles is not None  # other graphs may stand on the same tape and need what this one drops
+    if shared and not retain:
+        tape.begin_release(seeds, last)
+    try:
+        for value, seed in seeds.items():
+            if tape.is_active(value):
+                bars.add(value, seed)
+        at = last
+        while True:
+            at = native.reverse(tape.header, first_row, at)
+            if at < first_row:
+                break
+            row = tape.row(at)
+            result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
+            if not tape.freed(row) and _compile_missing(tape, row):
+                continue
+
+            def fetch(value: int) -> Array | None:
+                if tape.bar_state(value) == L.BAR_NONE:
+                    return None
+                return bars.peek(value) if value in held else bars.take(value)
+
+            g = _gather(n_results, result, tape.types, fetch)
+            if tape.is_active(result):
+                for value, contribution in _contributions(tape, row, g, tape.is_active, kept.get):
+                    bars.add(value, contribution)
+            del g
+            if not retain:
+                for value in range(result, result + n_results):
+                    if value in kept and not (shared and not tape.may_drop(value)):
+                        del kept[value]
+            at -= 1
+        return {value: bars.take(value) for value in wanted if tape.bar_state(value) != L.BAR_NONE}
+    finally:
+        bars.drop(first_value)
+        if shared and not retain:
+            tape.end_release()
+
+
+def replay_tensors(
+    tape: Tape,
+    seeds: dict[int, Tensor],
+    wanted: Sequence[int],
+    *,
+    first_row: int = 0,
+    first_value: int = 0,
+) -> dict[int, Tensor]:
+    """Propagate cotangents as `replay_arrays` does, on tensors: what it computes is recorded.
+
+    It is recorded on the same tape, or, if that tape's trace is over, on the tape of the seeds.
+    """
+    last = max((tape.producer(value) for value in seeds), default=-1)
+    tape.activate(wanted, first_value, first_row, last + 1)
+    active = tape.active_flags()
+    held = set(wanted)
+    bars: dict[int, Tensor] = {value: seed for value, seed in seeds.items() if active[value]}
+    handles = tape.handles or {}
+
+    def value_of(value: int) -> Any:
+        array = tape.kept.get(value)
+        if array is None or tape.ended:  # residuals of a finished trace are constants to a later one
+            return array
+        reference = handles.get(value)
+        handle = tape.inputs.get(value) if reference is None else reference()
+        if handle is not None and handle._tape is tape and handle._vid == value:
+            return handle
+        return on_tape(array, tape, value)
+
+    def flag(value: int) -> bool:
+        return value >= first_value and bool(active[value])
+
+    was_locked, tape.locked = tape.locked, True
+    try:
+        for at in range(last, first_row - 1, -1):
+            row = tape.row(at)
+            result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
+            if not any(result + k in bars for k in range(n_results)):
+                continue
+
+            def fetch(value: int) -> Tensor | None:
+                return bars.get(value) if value in held else bars.pop(value, None)
+
+            g = _gather(n_results, result, tape.types, fetch)
+            if not active[result]:
+                continue
+            before = len(tape)
+            for value, contribution in _contributions(tape, row, g, flag, value_of):
+                other = bars.get(value)
+                if type(contribution) is not Tensor:
+                    contribution = constant(np.asarray(contribution))
+                bars[value] = contribution if other is None else REGISTRY["add"](other, contribution)
+            if not tape.ended:
+                tape.relocate(before, row[L.ROW_CODE], row[L.ROW_LASTI])
+        return {value: bars[value] for value in wanted if value in bars}
+    finally:
+        tape.locked = was_locked
+

@@ -1,0 +1,356 @@
+"""The tape: instructions and values as rows of integers, in the order in which they ran.
+
+Native code appends to it and replays it (`jitgrad.kernels.entries`); `jitgrad.kernels.layout` says what each column
+holds. Beside the integers stand the few Python objects that instructions need: static parameters, types, and the
+arrays that a VJP rule has asked to keep.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jitgrad.core import native
+from jitgrad.core.location import Location, resolve, user_frame
+from jitgrad.core.types import ArrayType, type_of
+from jitgrad.kernels import layout as L
+
+if TYPE_CHECKING:
+    from jitgrad.core.tensor import Tensor
+
+__all__ = ["Tape"]
+
+_FIRST_ROWS = 128
+_FIRST_BYTES = 64 << 20
+
+
+class Tape:
+    """A list of instructions over numbered values.
+
+    Parameters
+    ----------
+    tracks_handles : bool
+        Whether the tape knows which tensors stand for its values, and so can drop instructions that nothing can
+        reach any more (``compact``). The imperative face needs that; a transform's tape lives too briefly.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_operands",
+        "_rows",
+        "_values",
+        "codes",
+        "count",
+        "ended",
+        "handles",
+        "header",
+        "inputs",
+        "kept",
+        "last_code",
+        "locked",
+        "params",
+        "types",
+        "versions",
+    )
+
+    def __init__(self, *, tracks_handles: bool = False) -> None:
+        self.header = native.new_header()
+        self.header[L.H_BYTE_LIMIT] = _FIRST_BYTES if tracks_handles else 1 << 62
+        self._allocate(_FIRST_ROWS, 3 * _FIRST_ROWS, 2 * _FIRST_ROWS)
+        self.count = 0  # values so far, as the header has it
+        self.types: list[ArrayType] = []  # of each value
+        self.kept: dict[int, np.ndarray[Any, Any]] = {}  # residuals, by value
+        self.params: list[dict[str, Any]] = []
+        self.codes: set[CodeType] = set()  # keeps the code objects alive whose addresses stand in the rows
+        self.last_code: CodeType | None = None
+        self.inputs: dict[int, Tensor] = {}  # tensors that entered from outside: leaves, or results on other tapes
+        self.versions: dict[int, tuple[list[int], int]] = {}  # version cell of an input, and its count then
+        self.handles: dict[int, weakref.ref[Tensor]] | None = {} if tracks_handles else None
+        self.ended = False
+        self.locked = False  # while a replay walks the rows, they keep their numbers
+
+    def _allocate(self, n_rows: int, n_operands: int, n_values: int) -> None:
+        """Give the tape room for so many; what it holds stays."""
+        header = self.header
+        old = (self._rows, self._operands, self._values) if header[L.H_ROWS] else None
+        self._rows = np.empty((n_rows, L.ROW_WIDTH), dtype=np.int64)
+        self._operands = np.empty(n_operands, dtype=np.int64)
+        self._values = np.empty((n_values, L.VALUE_WIDTH), dtype=np.int64)
+        if old is not None:
+            for new, filled, length in zip(
+                (self._rows, self._operands, self._values),
+                old,
+                (header[L.H_N_ROWS], header[L.H_N_OPERANDS], header[L.H_N_VALUES]),
+                strict=True,
+            ):
+                new[:length] = filled[:length]
+        header[L.H_ROWS] = self._rows.ctypes.data
+        header[L.H_ROW_CAPACITY] = n_rows
+        header[L.H_OPERANDS] = self._operands.ctypes.data
+        header[L.H_OPERAND_CAPACITY] = n_operands
+        header[L.H_VALUES] = self._values.ctypes.data
+        header[L.H_VALUE_CAPACITY] = n_values
+
+    def __len__(self) -> int:
+        """Return the number of instructions."""
+        return int(self.header[L.H_N_ROWS])
+
+    def reserve(self, n_operands: int, n_values: int) -> None:
+        """Make room for one instruction more, by dropping dead ones where that frees enough, else by growing.
+
+        Ids of values are good until the next call: dropping instructions numbers the values anew.
+        """
+        header = self.header
+        n_operands += int(header[L.H_N_OPERANDS])
+        n_values += self.count
+        full = (
+            len(self) >= header[L.H_ROW_CAPACITY]
+            or n_operands > header[L.H_OPERAND_CAPACITY]
+            or n_values > header[L.H_VALUE_CAPACITY]
+        )
+        if not full and header[L.H_BYTES] <= header[L.H_BYTE_LIMIT]:
+            return
+        if self.handles is not None and not self.locked:
+            n_rows = len(self)
+            self.compact()
+            header[L.H_BYTE_LIMIT] = _FIRST_BYTES
+            if len(self) <= n_rows // 2:
+                full = False
+        header[L.H_BYTE_LIMIT] = max(int(header[L.H_BYTE_LIMIT]), 2 * int(header[L.H_BYTES]))
+        if full:
+            self._allocate(
+                2 * int(header[L.H_ROW_CAPACITY]),
+                max(2 * int(header[L.H_OPERAND_CAPACITY]), n_operands),
+                max(2 * int(header[L.H_VALUE_CAPACITY]), n_values),
+            )
+
+    # -- recording ---------------------------------------------------------------------------------------------
+
+    def hold_code(self, code: CodeType) -> None:
+        """Keep a code object alive as long as the tape."""
+        self.codes.add(code)
+        self.last_code = code
+
+    def define(self, array: np.ndarray[Any, Any], kind: ArrayType | None = None, row: int = -1) -> int:
+        """Enter a value and return its id. ``row`` is the instruction that made it, -1 for an input."""
+        value = self.count
+        while not native.define(self.header, value, array, row):
+            self._allocate(len(self._rows), len(self._operands), 2 * len(self._values))
+        self.types.append(type_of(array) if kind is None else kind)
+        self.count = value + 1
+        return value
+
+    def append(
+        self,
+        opcode: int,
+        kind: int,
+        operands: Sequence[int],
+        results: Iterable[np.ndarray[Any, Any]],
+        params: dict[str, Any] | None = None,
+        dtype: int = 0,
+        immediate: int = 0,
+        keeps: int = 0,
+    ) -> list[int]:
+        """Append an instruction that has run already; return the ids of its results.
+
+        Room for it must have been reserved before the ids of its operands were taken.
+        """
+        arrays = list(results)
+        frame = user_frame(2)
+        code = frame.f_code
+        if code is not self.last_code:
+            self.hold_code(code)
+        data = immediate
+        if params is not None:
+            data = len(self.params)
+            self.params.append(params)
+        kernel = 2 * opcode + dtype
+        row = native.append(
+            self.header, kernel, kind, self.count, len(arrays), data, keeps, code, frame.f_lasti, *operands
+        )
+        if row is None:
+            raise RuntimeError("no room was reserved on the tape")
+        return [self.define(array, row=row) for array in arrays]
+
+    def relocate(self, first_row: int, code: int, lasti: int) -> None:
+        """Say that the instructions from ``first_row`` on stand for one place in the user's code."""
+        self._rows[first_row : len(self), L.ROW_CODE] = code
+        self._rows[first_row : len(self), L.ROW_LASTI] = lasti
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def row(self, index: int) -> list[int]:
+        """Return one instruction's columns."""
+        columns: list[int] = self._rows[index].tolist()
+        return columns
+
+    def operands_of(self, row: Sequence[int]) -> list[int]:
+        """Return the ids of an instruction's operands."""
+        first = row[L.ROW_OPERANDS]
+        n = 1 if row[L.ROW_KIND] == L.KIND_VIEW else row[L.ROW_N_OPERANDS]
+        ids: list[int] = self._operands[first : first + n].tolist()
+        return ids
+
+    def immediate(self, row: Sequence[int]) -> float:
+        """Return the Python scalar that stands in an instruction."""
+        bits = np.array(row[L.ROW_DATA], dtype=np.int64)
+        return float(bits.view(np.float32)[0] if row[L.ROW_KERNEL] & 1 else bits.view(np.float64)[()])
+
+    def producer(self, value: int) -> int:
+        """Return the row that made a value, -1 for an input."""
+        return int(self._values[value, L.VALUE_ROW])
+
+    def location(self, index: int) -> Location:
+        """Return the line of user code at which an instruction was recorded."""
+        row = self.row(index)
+        for code in self.codes:
+            if id(code) == row[L.ROW_CODE]:
+                return resolve(code, row[L.ROW_LASTI])
+        raise LookupError(f"instruction {index} was recorded from code that is gone")
+
+    def freed(self, row: Sequence[int]) -> bool:
+        """Tell whether a reverse replay has dropped what this instruction had kept."""
+        return row[L.ROW_FREED] == L.FREED
+
+    # -- marks for the replays ------------------------------------------------------------------------------
+
+    def activate(self, wanted: Iterable[int], first_value: int, first_row: int, end_row: int) -> None:
+        """Mark every value that depends on a wanted one, among those from ``first_value`` on."""
+        self.header[L.H_FIRST_VALUE] = first_value
+        self._values[first_value : self.count, L.VALUE_ACTIVE] = 0
+        for value in wanted:
+            self._values[value, L.VALUE_ACTIVE] = 2
+        native.propagate(self.header, first_row, end_row)
+
+    def is_active(self, value: int) -> bool:
+        """Tell whether the running replay wants what flows through a value."""
+        return value >= self.header[L.H_FIRST_VALUE] and bool(self._values[value, L.VALUE_ACTIVE])
+
+    def active_flags(self) -> list[int]:
+        """Return the marks of all values."""
+        flags: list[int] = self._values[: self.count, L.VALUE_ACTIVE].tolist()
+        return flags
+
+    def bar_state(self, value: int) -> int:
+        """Return where the cotangent of a value is, one of the BAR constants of the layout."""
+        return int(self._values[value, L.VALUE_BAR_STATE])
+
+    def values_with_bars(self, first_value: int) -> list[int]:
+        """Return the values that have a cotangent at the moment."""
+        states = self._values[first_value : self.count, L.VALUE_BAR_STATE]
+        found: list[int] = (np.flatnonzero(states) + first_value).tolist()
+        return found
+
+    def begin_release(self, seeds: Iterable[int], last_row: int) -> None:
+        """Find out what a replay from ``seeds`` may drop: see ``may_drop``."""
+        self._values[: self.count, L.VALUE_NEEDED] = 0
+        for value in seeds:
+            self._values[value, L.VALUE_NEEDED] = 2
+        native.release(self.header, last_row)
+
+    def may_drop(self, value: int) -> bool:
+        """Tell whether no row beyond the running replay's needs a value again."""
+        return not self._values[value, L.VALUE_NEEDED]
+
+    def end_release(self) -> None:
+        """Drop all residuals that only rows of the replay that ran had kept, and mark those rows."""
+        freed = self._rows[: len(self), L.ROW_FREED]
+        freed[freed == L.BEING_FREED] = L.FREED
+        needed = self._values[: self.count, L.VALUE_NEEDED].tolist()
+        self.kept = {value: array for value, array in self.kept.items() if needed[value]}
+
+    # -- lifetime ------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Refuse further instructions: the transform that traced the function is over."""
+        self.ended = True
+        self.header[L.H_ROW_CAPACITY] = 0
+
+    def compact(self) -> None:
+        """Drop every instruction and value from which no tensor can be reached, and number the rest anew.
+
+        Costs time in proportion to the tape's length. It runs when the tape is full, and afterwards the tape is
+        let grow to twice what was alive: so its share of each operation is constant.
+        """
+        handles = self.handles
+        if handles is None:
+            raise RuntimeError("this tape does not know its tensors and cannot be compacted")
+        n_rows, n_values = len(self), self.count
+        rows = self._rows[:n_rows].tolist()
+        live = [False] * n_values
+        tensors: dict[int, Tensor] = {}
+        for value, reference in handles.items():
+            tensor = reference()
+            if tensor is not None and tensor._tape is self and tensor._vid == value:
+                live[value] = True
+                tensors[value] = tensor
+        keep_row = [False] * n_rows
+        for index in range(n_rows - 1, -1, -1):
+            row = rows[index]
+            first = row[L.ROW_RESULT]
+            if any(live[first : first + row[L.ROW_N_RESULTS]]):
+                keep_row[index] = True
+                for k in range(row[L.ROW_N_RESULTS]):
+                    live[first + k] = True  # results of one row have consecutive ids
+                for operand in self.operands_of(row):
+                    if operand >= 0:
+                        live[operand] = True
+        new_id = np.cumsum(live) - 1
+        survivors = np.flatnonzero(live)
+        row_ids = np.flatnonzero(keep_row)
+        new_row = np.cumsum(keep_row) - 1
+
+        kept_rows = self._rows[row_ids]
+        operands = np.empty(0, dtype=np.int64)
+        pieces, params, filled = [], [], 0
+        for row in kept_rows:
+            piece = self._operands[row[L.ROW_OPERANDS] : row[L.ROW_OPERANDS] + row[L.ROW_N_OPERANDS]].copy()
+            n = 1 if row[L.ROW_KIND] == L.KIND_VIEW else len(piece)
+            head = piece[:n]
+            head[head >= 0] = new_id[head[head >= 0]]
+            row[L.ROW_OPERANDS] = filled
+            filled += len(piece)
+            pieces.append(piece)
+            row[L.ROW_RESULT] = new_id[row[L.ROW_RESULT]]
+            if row[L.ROW_KIND] != L.KIND_ELEMENTWISE and row[L.ROW_DATA] >= 0:
+                params.append(self.params[row[L.ROW_DATA]])
+                row[L.ROW_DATA] = len(params) - 1
+        if pieces:
+            operands = np.concatenate(pieces)
+        values = self._values[survivors]
+        made = values[:, L.VALUE_ROW] >= 0
+        values[made, L.VALUE_ROW] = new_row[values[made, L.VALUE_ROW]]
+
+        self._rows[: len(kept_rows)] = kept_rows
+        self._operands[: len(operands)] = operands
+        self._values[: len(values)] = values
+        self.header[L.H_N_ROWS] = len(kept_rows)
+        self.header[L.H_N_OPERANDS] = len(operands)
+        self.header[L.H_N_VALUES] = self.count = len(values)
+        self.types = [self.types[value] for value in survivors]
+        self.params = params
+
+        def renumber(table: dict[int, Any]) -> dict[int, Any]:
+            return {int(new_id[value]): entry for value, entry in table.items() if live[value]}
+
+        for value, tensor in self.inputs.items():
+            if not live[value] and tensor._tape is self and tensor._vid == value:
+                tensor._vid = -1  # a leaf that is not on the tape at the moment
+        self.inputs = renumber(self.inputs)
+        self.versions = renumber(self.versions)
+        self.kept = renumber(self.kept)
+        self.handles = {}
+        for value, tensor in tensors.items():
+            tensor._vid = int(new_id[value])
+            self.handles[tensor._vid] = handles[value]
+        for value, tensor in self.inputs.items():
+            if tensor._tape is self:
+                tensor._vid = value
+        self.header[L.H_BYTES] = sum(array.nbytes for array in self.kept.values())
+        addresses = set(kept_rows[:, L.ROW_CODE].tolist())
+        self.codes = {code for code in self.codes if id(code) in addresses}
+        self.last_code = None

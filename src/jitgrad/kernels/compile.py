@@ -1,0 +1,127 @@
+"""From a Python function to the address of native code: Numba compiles, LLVM emits, the cache remembers.
+
+Object code is emitted from the LLVM module that Numba has optimised, and is loaded by llvmlite alone; so only
+a cache miss imports Numba.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from jitgrad.kernels import cache
+
+__all__ = ["address_of", "builtin"]
+
+_lock = threading.RLock()
+_addresses: dict[str, int] = {}
+
+
+@functools.cache
+def _engine() -> tuple[Any, Any]:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        opt=3,
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        codemodel="jitdefault",
+        jit=True,
+    )
+    return machine, llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+
+
+def _emit(name: str, function: Callable[..., Any], n_arguments: int, returns: bool) -> bytes:
+    """Object code with the one external symbol ``name``; all arguments and the result are int64."""
+    from numba import cfunc, types
+
+    result = types.int64 if returns else types.void
+    compiled = cfunc(
+        result(*[types.int64] * n_arguments),
+        nopython=True,
+        error_model="numpy",
+        fastmath={"contract"},
+    )(function)
+    module = llvm.parse_assembly(compiled.inspect_llvm())
+    for symbol in [*module.functions, *module.global_variables]:
+        if symbol.name == compiled.native_name:
+            symbol.name = name
+        elif not symbol.is_declaration:
+            symbol.linkage = "internal"  # Numba's names repeat from one process to the next
+    machine, _ = _engine()
+    # now that LLVM sees the whole, it can prove that no exception is raised and drop Numba's handling of it
+    pipeline = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    pipeline.getModulePassManager().run(module, pipeline)
+    for symbol in module.functions:
+        if symbol.is_declaration and symbol.name.startswith(("numba_", "NRT_")):
+            raise RuntimeError(f"the kernel {name} calls {symbol.name}, which only Numba's runtime has")
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def address_of(name: str, build: Callable[[], Callable[..., Any]], n_arguments: int = 4, returns: bool = False) -> int:
+    """The address of the native code called ``name``, compiled from ``build()`` if no cache has it.
+
+    Parameters
+    ----------
+    name : str
+        Symbol and file name. It must contain a fingerprint of what is compiled.
+    build : callable
+        Returns the Python function to compile, of ``n_arguments`` int64 arguments. Called on a cache miss only.
+    n_arguments : int
+        Defaults to the four of NumPy's inner loops.
+    returns : bool
+        Whether the function returns an int64, or nothing.
+    """
+    with _lock:
+        if name in _addresses:
+            return _addresses[name]
+        _, engine = _engine()
+        code = cache.load(name)
+        if code is None:
+            code = _emit(name, build(), n_arguments, returns)
+            cache.store(name, code)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        address: int = engine.get_function_address(name)
+        if not address:
+            raise RuntimeError(f"the cached kernel {name} in {cache.folder()} has no such symbol; clear the folder")
+        _addresses[name] = address
+        return address
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_METH_FASTCALL = 0x80
+_definitions: list[_MethodDef] = []  # CPython keeps a pointer to each
+
+
+def builtin(name: str, function_address: int) -> Callable[..., Any]:
+    """Make a built-in function of native code of the signature ``PyObject *(PyObject *, PyObject **, Py_ssize_t)``.
+
+    Its first argument is None, for want of a use for it: so native code knows None's address.
+
+    A call costs a third of one through Numba's dispatcher, and a twentieth of reading an array's address in
+    Python: native code gets the objects themselves.
+    """
+    definition = _MethodDef(name.encode(), function_address, _METH_FASTCALL, None)
+    _definitions.append(definition)
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    made: Callable[..., Any] = new(ctypes.addressof(definition), None, None)
+    return made

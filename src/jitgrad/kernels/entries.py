@@ -1,0 +1,556 @@
+"""The native entry points of a tape: run an op and append its instruction, and replay instructions in reverse.
+
+Written in Numba over plain addresses. Each function here is compiled once, kept in the kernel cache, and called
+as a built-in function: its arguments are the Python objects themselves (``args`` points at them), its result is
+a new reference, or 0 after a Python exception has been set.
+"""
+
+from __future__ import annotations
+
+from numba import njit, types
+
+from jitgrad.kernels import layout as L
+from jitgrad.kernels.intrinsics import (
+    call_kernel,
+    call_new_array,
+    load,
+    pointer_f4,
+    pointer_f8,
+    pointer_i4,
+    scratch,
+    store,
+)
+
+_as_int = types.ExternalFunction("PyLong_AsLongLong", types.int64(types.int64))
+_from_int = types.ExternalFunction("PyLong_FromLongLong", types.int64(types.int64))
+_as_double = types.ExternalFunction("PyFloat_AsDouble", types.float64(types.int64))
+_hold = types.ExternalFunction("Py_IncRef", types.void(types.int64))
+_malloc = types.ExternalFunction("malloc", types.int64(types.int64))
+_free = types.ExternalFunction("free", types.void(types.int64))
+_memset = types.ExternalFunction("memset", types.int64(types.int64, types.int32, types.int64))
+_memcpy = types.ExternalFunction("memcpy", types.int64(types.int64, types.int64, types.int64))
+
+# The public layout of CPython's objects and of NumPy's arrays (PyArrayObject_fields, part of NumPy's stable ABI),
+# in bytes. jitgrad.core.native checks both against a real array at import.
+_HEAD = object.__basicsize__
+_TYPE = _HEAD - 8
+ARRAY_DATA = _HEAD
+ARRAY_NDIM = _HEAD + 8
+ARRAY_SHAPE = _HEAD + 16
+ARRAY_STRIDES = _HEAD + 24
+ARRAY_DTYPE = _HEAD + 40
+ARRAY_FLAGS = _HEAD + 48
+_C_CONTIGUOUS = 0x1
+_ALIGNED = 0x100
+_TYPE_NUMBER = (12, 11)  # NPY_DOUBLE, NPY_FLOAT
+
+_inline = njit(error_model="numpy", inline="never")
+
+
+@_inline
+def _none(none):
+    _hold(none)
+    return none
+
+
+@_inline
+def _extent(array):
+    """Number of elements."""
+    n = 1
+    shape = load(array + ARRAY_SHAPE)
+    for d in range(pointer_i4(array + ARRAY_NDIM)[0]):
+        n *= load(shape + 8 * d)
+    return n
+
+
+@_inline
+def _dtype(header, array):
+    """0 or 1 for a contiguous float64 or float32 array, else -1."""
+    if load(array + _TYPE) != load(header + 8 * L.H_NDARRAY):
+        return -1
+    flags = pointer_i4(array + ARRAY_FLAGS)[0]
+    if flags & _C_CONTIGUOUS == 0 or flags & _ALIGNED == 0:
+        return -1
+    descriptor = load(array + ARRAY_DTYPE)
+    if descriptor == load(header + 8 * L.H_FLOAT64):
+        return 0
+    if descriptor == load(header + 8 * L.H_FLOAT32):
+        return 1
+    return -1
+
+
+@_inline
+def _has_room(header, n_operands, n_values):
+    return (
+        load(header + 8 * L.H_N_ROWS) < load(header + 8 * L.H_ROW_CAPACITY)
+        and load(header + 8 * L.H_N_OPERANDS) + n_operands <= load(header + 8 * L.H_OPERAND_CAPACITY)
+        and load(header + 8 * L.H_N_VALUES) + n_values <= load(header + 8 * L.H_VALUE_CAPACITY)
+        and load(header + 8 * L.H_BYTES) <= load(header + 8 * L.H_BYTE_LIMIT)
+    )
+
+
+@_inline
+def _new_like(header, array, dtype):
+    """A new array of the shape of another, or 0 with MemoryError set."""
+    return call_new_array(
+        load(header + 8 * L.H_NEW_ARRAY),
+        load(header + 8 * L.H_NDARRAY),
+        pointer_i4(array + ARRAY_NDIM)[0],
+        load(array + ARRAY_SHAPE),
+        12 - dtype,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
+
+
+@_inline
+def _append_row(header, kernel, kind, n_operands, result, n_results, data, keeps, code, lasti):
+    """Write an instruction; the caller writes its operands at the address that comes back."""
+    index = load(header + 8 * L.H_N_ROWS)
+    first = load(header + 8 * L.H_N_OPERANDS)
+    row = load(header + 8 * L.H_ROWS) + 8 * L.ROW_WIDTH * index
+    store(row + 8 * L.ROW_KERNEL, kernel)
+    store(row + 8 * L.ROW_KIND, kind)
+    store(row + 8 * L.ROW_OPERANDS, first)
+    store(row + 8 * L.ROW_N_OPERANDS, n_operands)
+    store(row + 8 * L.ROW_RESULT, result)
+    store(row + 8 * L.ROW_N_RESULTS, n_results)
+    store(row + 8 * L.ROW_DATA, data)
+    store(row + 8 * L.ROW_CODE, code)
+    store(row + 8 * L.ROW_LASTI, lasti)
+    store(row + 8 * L.ROW_KEEPS, keeps)
+    store(row + 8 * L.ROW_FREED, 0)
+    store(header + 8 * L.H_N_ROWS, index + 1)
+    store(header + 8 * L.H_N_OPERANDS, first + n_operands)
+    return load(header + 8 * L.H_OPERANDS) + 8 * first
+
+
+@_inline
+def _write_value(header, value, array, dtype, extent, row):
+    entry = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * value
+    store(entry + 8 * L.VALUE_ADDRESS, load(array + ARRAY_DATA))
+    store(entry + 8 * L.VALUE_SIZE, extent)
+    store(entry + 8 * L.VALUE_DTYPE, dtype)
+    store(entry + 8 * L.VALUE_BAR, 0)
+    store(entry + 8 * L.VALUE_BAR_STATE, L.BAR_NONE)
+    store(entry + 8 * L.VALUE_ACTIVE, 0)
+    store(entry + 8 * L.VALUE_ROW, row)
+    store(header + 8 * L.H_N_VALUES, value + 1)
+
+
+@_inline
+def _write_scalar(address, value, dtype):
+    if dtype == 0:
+        pointer_f8(address)[0] = value
+    else:
+        pointer_f4(address)[0] = value
+
+
+def elementwise(none, args, n_args):
+    """``(header, opcode, result, code, lasti, x, x_id[, y, y_id])``: run the kernel, append the row, return the array.
+
+    Returns None, with nothing done, unless the operands are contiguous float64 or float32 arrays of one shape, or
+    a Python float beside one, and there is room on the tape.
+    """
+    header = load(load(args) + ARRAY_DATA)
+    x = load(args + 40)
+    y = load(args + 56) if n_args == 9 else x
+    n_inputs = (n_args - 5) >> 1
+    if not _has_room(header, n_inputs, 1):
+        return _none(none)
+    dtype = _dtype(header, x)
+    dtype_y = _dtype(header, y) if n_args == 9 else dtype
+    model = x  # the operand that has the result's shape
+    x_id = _as_int(load(args + 48))
+    y_id = _as_int(load(args + 64)) if n_args == 9 else L.IMMEDIATE
+    if x_id == L.IMMEDIATE:
+        model = y
+        dtype = dtype_y
+    elif y_id != L.IMMEDIATE and dtype != dtype_y:
+        return _none(none)
+    if dtype < 0:
+        return _none(none)
+    if x_id != L.IMMEDIATE and y_id != L.IMMEDIATE:
+        ndim = pointer_i4(x + ARRAY_NDIM)[0]
+        if ndim != pointer_i4(y + ARRAY_NDIM)[0]:
+            return _none(none)
+        for d in range(ndim):
+            if load(load(x + ARRAY_SHAPE) + 8 * d) != load(load(y + ARRAY_SHAPE) + 8 * d):
+                return _none(none)
+    extent = _extent(model)
+    if extent > L.SMALL:
+        return _none(none)
+    kernel = 2 * _as_int(load(args + 8)) + dtype
+    line = load(header + 8 * L.H_KERNELS) + 8 * L.KERNEL_WIDTH * kernel
+    address = load(line + 8 * L.KERNEL_FORWARD)
+    if address == 0:
+        return _none(none)
+    out = _new_like(header, model, dtype)
+    if out == 0:
+        return 0
+
+    result = _as_int(load(args + 16))
+    row = load(header + 8 * L.H_N_ROWS)
+    recorded = (1 if x_id >= 0 else 0) + (2 if y_id >= 0 else 0)
+    keeps = load(line + 8 * (L.KERNEL_KEEPS + recorded))
+    operands = _append_row(
+        header, kernel, L.KIND_ELEMENTWISE, n_inputs, result, 1, 0, keeps, load(args + 24), _as_int(load(args + 32))
+    )
+    immediate = load(header + 8 * L.H_ROWS) + 8 * (L.ROW_WIDTH * row + L.ROW_DATA)
+    _write_value(header, result, out, dtype, extent, row)
+    itemsize = 8 >> dtype
+    store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * itemsize)
+
+    pointers = scratch(4)
+    steps = scratch(4)
+    dims = scratch(1)
+    store(dims, extent)
+    store(operands, x_id)
+    if x_id == L.IMMEDIATE:
+        _write_scalar(immediate, _as_double(x), dtype)
+        store(pointers, immediate)
+        store(steps, 0)
+    else:
+        store(pointers, load(x + ARRAY_DATA))
+        store(steps, itemsize)
+    place = 8
+    if n_args == 9:
+        store(operands + 8, y_id)
+        if y_id == L.IMMEDIATE:
+            _write_scalar(immediate, _as_double(y), dtype)
+            store(pointers + 8, immediate)
+            store(steps + 8, 0)
+        else:
+            store(pointers + 8, load(y + ARRAY_DATA))
+            store(steps + 8, itemsize)
+        place = 16
+    store(pointers + place, load(out + ARRAY_DATA))
+    store(steps + place, itemsize)
+    call_kernel(address, pointers, dims, steps, L.STORE)
+    return out
+
+
+def append(none, args, n_args):
+    """``(header, kernel, kind, result, n_results, data, keeps, code, lasti, *ids)``: append a row that ran elsewhere.
+
+    Returns the index of the row, or None where there is no room. The values are written by ``define``.
+    """
+    header = load(load(args) + ARRAY_DATA)
+    n_operands = n_args - 9
+    n_results = _as_int(load(args + 32))
+    if not _has_room(header, n_operands, n_results):
+        return _none(none)
+    row = load(header + 8 * L.H_N_ROWS)
+    operands = _append_row(
+        header,
+        _as_int(load(args + 8)),
+        _as_int(load(args + 16)),
+        n_operands,
+        _as_int(load(args + 24)),
+        n_results,
+        _as_int(load(args + 40)),
+        _as_int(load(args + 48)),
+        load(args + 56),
+        _as_int(load(args + 64)),
+    )
+    for k in range(n_operands):
+        store(operands + 8 * k, _as_int(load(args + 8 * (9 + k))))
+    return _from_int(row)
+
+
+def define(none, args, n_args):
+    """``(header, value, array, row)``: enter a value in the table. Returns whether there was room."""
+    header = load(load(args) + ARRAY_DATA)
+    value = _as_int(load(args + 8))
+    if value >= load(header + 8 * L.H_VALUE_CAPACITY):
+        return _from_int(0)
+    array = load(args + 16)
+    dtype = _dtype(header, array)
+    extent = _extent(array)
+    _write_value(header, value, array, dtype, extent, _as_int(load(args + 24)))
+    store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + 8 * extent)
+    return _from_int(1)
+
+
+def view(none, args, n_args):
+    """``(header, opcode, result, code, lasti, x, x_id, out, data)``: append a row whose result is a strided view of x.
+
+    Its operands are x's id, then the view's offset in bytes, number of dimensions, shape and strides: what the
+    reverse replay needs to scatter into a cotangent laid out as x. Returns None, with nothing done, unless ``out``
+    lies inside a contiguous float64 or float32 ``x`` of at most ``SMALL`` elements.
+    """
+    header = load(load(args) + ARRAY_DATA)
+    x = load(args + 40)
+    out = load(args + 56)
+    ndim = pointer_i4(out + ARRAY_NDIM)[0]
+    dtype = _dtype(header, x)
+    if dtype < 0 or load(out + _TYPE) != load(header + 8 * L.H_NDARRAY) or not _has_room(header, 3 + 2 * ndim, 1):
+        return _none(none)
+    if load(out + ARRAY_DTYPE) != load(x + ARRAY_DTYPE):
+        return _none(none)
+    extent = _extent(x)
+    size = _extent(out)
+    offset = load(out + ARRAY_DATA) - load(x + ARRAY_DATA)
+    if extent > L.SMALL or size > L.SMALL or size == 0 or offset < 0 or offset >= extent * (8 >> dtype):
+        return _none(none)
+    row = load(header + 8 * L.H_N_ROWS)
+    result = _as_int(load(args + 16))
+    operands = _append_row(
+        header,
+        _as_int(load(args + 8)) * 2 + dtype,
+        L.KIND_VIEW,
+        3 + 2 * ndim,
+        result,
+        1,
+        _as_int(load(args + 64)),
+        0,
+        load(args + 24),
+        _as_int(load(args + 32)),
+    )
+    store(operands, _as_int(load(args + 48)))
+    store(operands + 8, offset)
+    store(operands + 16, ndim)
+    for d in range(ndim):
+        store(operands + 24 + 8 * d, load(load(out + ARRAY_SHAPE) + 8 * d))
+        store(operands + 24 + 8 * (ndim + d), load(load(out + ARRAY_STRIDES) + 8 * d))
+    contiguous = _dtype(header, out)
+    _write_value(header, result, out, contiguous, size, row)
+    return _from_int(row)
+
+
+@_inline
+def _operand_count(row):
+    """Number of ids among a row's operands: behind a view's one operand stand its strides."""
+    return 1 if load(row + 8 * L.ROW_KIND) == L.KIND_VIEW else load(row + 8 * L.ROW_N_OPERANDS)
+
+
+def propagate(none, args, n_args):
+    """``(header, first_row, end_row)``: mark the results of every row that has an active operand as active."""
+    header = load(load(args) + ARRAY_DATA)
+    values = load(header + 8 * L.H_VALUES)
+    first_value = load(header + 8 * L.H_FIRST_VALUE)
+    for r in range(_as_int(load(args + 8)), _as_int(load(args + 16))):
+        row = load(header + 8 * L.H_ROWS) + 8 * L.ROW_WIDTH * r
+        operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+        active = 0
+        for k in range(_operand_count(row)):
+            v = load(operands + 8 * k)
+            if v >= first_value and load(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE)) != 0:
+                active = 1
+                break
+        if active:
+            result = load(row + 8 * L.ROW_RESULT)
+            for k in range(load(row + 8 * L.ROW_N_RESULTS)):
+                place = values + 8 * (L.VALUE_WIDTH * (result + k) + L.VALUE_ACTIVE)
+                if load(place) == 0:
+                    store(place, 1)
+    return _none(none)
+
+
+def release(none, args, n_args):
+    """``(header, last_row)``: before a replay that frees; mark the rows that it will free and the values that stay.
+
+    The seeds' VALUE_NEEDED is 2, that of all other values 0. Afterwards VALUE_NEEDED is 1 where a row that the replay
+    does not reach, and that is not freed, keeps the value.
+    """
+    header = load(load(args) + ARRAY_DATA)
+    values = load(header + 8 * L.H_VALUES)
+    rows = load(header + 8 * L.H_ROWS)
+    for r in range(_as_int(load(args + 8)), -1, -1):
+        row = rows + 8 * L.ROW_WIDTH * r
+        reached = False
+        for k in range(load(row + 8 * L.ROW_N_RESULTS)):
+            value = values + 8 * L.VALUE_WIDTH * (load(row + 8 * L.ROW_RESULT) + k)
+            reached = reached or (load(value + 8 * L.VALUE_NEEDED) == 2 and load(value + 8 * L.VALUE_ACTIVE) != 0)
+        if not reached:
+            continue
+        if load(row + 8 * L.ROW_KEEPS) != 0 and load(row + 8 * L.ROW_FREED) == 0:
+            store(row + 8 * L.ROW_FREED, L.BEING_FREED)
+        operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+        for k in range(_operand_count(row)):
+            if load(operands + 8 * k) >= 0:
+                store(values + 8 * (L.VALUE_WIDTH * load(operands + 8 * k) + L.VALUE_NEEDED), 2)
+    for v in range(load(header + 8 * L.H_N_VALUES)):
+        store(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_NEEDED), 0)
+    for r in range(load(header + 8 * L.H_N_ROWS)):
+        row = rows + 8 * L.ROW_WIDTH * r
+        keeps = load(row + 8 * L.ROW_KEEPS)
+        if keeps == 0 or load(row + 8 * L.ROW_FREED) != 0:
+            continue
+        operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+        for k in range(_operand_count(row)):
+            v = load(operands + 8 * k)
+            if v >= 0 and (keeps & L.KEEPS_ALL != 0 or (k < 61 and (keeps >> k) & 1 != 0)):
+                store(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_NEEDED), 1)
+        if keeps & L.KEEPS_RESULT != 0:
+            for k in range(load(row + 8 * L.ROW_N_RESULTS)):
+                store(values + 8 * (L.VALUE_WIDTH * (load(row + 8 * L.ROW_RESULT) + k) + L.VALUE_NEEDED), 1)
+    return _none(none)
+
+
+@_inline
+def _open_bar(value, dtype, clear):
+    """Make the cotangent at ``value`` one that can be added to. Returns whether it already held something."""
+    state = load(value + 8 * L.VALUE_BAR_STATE)
+    if state == L.BAR_OWNED or state == L.BAR_ARRAY:
+        return True
+    n_bytes = load(value + 8 * L.VALUE_SIZE) * (8 >> dtype)
+    bar = _malloc(n_bytes)
+    if state == L.BAR_BORROWED:
+        _memcpy(bar, load(value + 8 * L.VALUE_BAR), n_bytes)
+    elif clear:
+        _memset(bar, 0, n_bytes)
+    store(value + 8 * L.VALUE_BAR, bar)
+    store(value + 8 * L.VALUE_BAR_STATE, L.BAR_OWNED)
+    return state == L.BAR_BORROWED or clear
+
+
+@_inline
+def _reverse_elementwise(header, row, value):
+    """Add an elementwise row's contributions. False, with nothing done, where a VJP kernel is not compiled yet."""
+    values = load(header + 8 * L.H_VALUES)
+    first_value = load(header + 8 * L.H_FIRST_VALUE)
+    kernel = load(row + 8 * L.ROW_KERNEL)
+    dtype = kernel & 1
+    itemsize = 8 >> dtype
+    table = load(header + 8 * L.H_KERNELS) + 8 * (L.KERNEL_WIDTH * kernel + L.KERNEL_VJP)
+    operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+    n_operands = load(row + 8 * L.ROW_N_OPERANDS)
+    for k in range(n_operands):
+        v = load(operands + 8 * k)
+        if v >= first_value and load(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE)) != 0:
+            if load(table + 8 * (L.VJP_WIDTH * k + L.VJP_ADDRESS)) == 0:
+                return False
+    pointers = scratch(6)
+    steps = scratch(6)
+    dims = scratch(1)
+    extent = load(value + 8 * L.VALUE_SIZE)
+    store(dims, extent)
+    for k in range(n_operands):
+        v = load(operands + 8 * k)
+        if v < first_value or load(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE)) == 0:
+            continue
+        group = table + 8 * L.VJP_WIDTH * k
+        store(pointers, load(value + 8 * L.VALUE_BAR))
+        store(steps, itemsize)
+        n_residuals = load(group + 8 * L.VJP_N_RESIDUALS)
+        for j in range(n_residuals):
+            which = load(group + 8 * (L.VJP_RESIDUALS + j))
+            u = load(row + 8 * L.ROW_RESULT) if which == L.RESULT else load(operands + 8 * which)
+            if u == L.IMMEDIATE:
+                store(pointers + 8 * (j + 1), row + 8 * L.ROW_DATA)
+                store(steps + 8 * (j + 1), 0)
+            else:
+                residual = values + 8 * L.VALUE_WIDTH * u
+                store(pointers + 8 * (j + 1), load(residual + 8 * L.VALUE_ADDRESS))
+                store(steps + 8 * (j + 1), 0 if load(residual + 8 * L.VALUE_SIZE) != extent else itemsize)
+        target = values + 8 * L.VALUE_WIDTH * v
+        narrow = load(target + 8 * L.VALUE_SIZE) != extent  # a scalar operand: its cotangent is a sum
+        held = _open_bar(target, dtype, narrow)
+        store(pointers + 8 * (n_residuals + 1), load(target + 8 * L.VALUE_BAR))
+        store(steps + 8 * (n_residuals + 1), 0 if narrow else itemsize)
+        call_kernel(
+            load(group + 8 * L.VJP_ADDRESS), pointers, dims, steps, L.ACCUMULATE if held or narrow else L.STORE
+        )
+    return True
+
+
+@_inline
+def _reverse_view(header, row, value):
+    """Scatter the cotangent of a strided view into its base's."""
+    values = load(header + 8 * L.H_VALUES)
+    dtype = load(row + 8 * L.ROW_KERNEL) & 1
+    itemsize = 8 >> dtype
+    operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+    base = values + 8 * L.VALUE_WIDTH * load(operands)
+    _open_bar(base, dtype, True)
+    target = load(base + 8 * L.VALUE_BAR) + load(operands + 8)
+    source = load(value + 8 * L.VALUE_BAR)
+    ndim = load(operands + 16)
+    shape = operands + 24
+    strides = shape + 8 * ndim
+    outer = 1
+    for d in range(ndim - 1):
+        outer *= load(shape + 8 * d)
+    inner = load(shape + 8 * (ndim - 1)) if ndim > 0 else 1
+    step = load(strides + 8 * (ndim - 1)) if ndim > 0 else 0
+    for block in range(outer):
+        place = target
+        rest = block
+        for d in range(ndim - 2, -1, -1):
+            length = load(shape + 8 * d)
+            place += (rest % length) * load(strides + 8 * d)
+            rest //= length
+        if dtype == 0:
+            for _ in range(inner):
+                pointer_f8(place)[0] += pointer_f8(source)[0]
+                place += step
+                source += itemsize
+        else:
+            for _ in range(inner):
+                pointer_f4(place)[0] += pointer_f4(source)[0]
+                place += step
+                source += itemsize
+
+
+def reverse(none, args, n_args):
+    """``(header, first_row, row)``: replay in reverse from ``row`` down, as far as no Python is needed.
+
+    Returns the row that needs Python (a rule, or a VJP kernel that must be compiled), or ``first_row - 1``.
+    """
+    header = load(load(args) + ARRAY_DATA)
+    values = load(header + 8 * L.H_VALUES)
+    first = _as_int(load(args + 8))
+    r = _as_int(load(args + 16))
+    while r >= first:
+        row = load(header + 8 * L.H_ROWS) + 8 * L.ROW_WIDTH * r
+        kind = load(row + 8 * L.ROW_KIND)
+        value = values + 8 * L.VALUE_WIDTH * load(row + 8 * L.ROW_RESULT)
+        if kind == L.KIND_RULE:
+            for k in range(load(row + 8 * L.ROW_N_RESULTS)):
+                if load(value + 8 * (L.VALUE_WIDTH * k + L.VALUE_BAR_STATE)) != L.BAR_NONE:
+                    return _from_int(r)
+        elif load(value + 8 * L.VALUE_BAR_STATE) != L.BAR_NONE:
+            if load(value + 8 * L.VALUE_ACTIVE) != 0:
+                if load(row + 8 * L.ROW_FREED) == L.FREED:
+                    return _from_int(r)
+                if kind == L.KIND_VIEW:
+                    _reverse_view(header, row, value)
+                elif not _reverse_elementwise(header, row, value):
+                    return _from_int(r)
+            if load(value + 8 * L.VALUE_ACTIVE) != 2:
+                if load(value + 8 * L.VALUE_BAR_STATE) == L.BAR_OWNED:
+                    _free(load(value + 8 * L.VALUE_BAR))
+                store(value + 8 * L.VALUE_BAR_STATE, L.BAR_NONE)
+        r -= 1
+    return _from_int(first - 1)
+
+
+def give(none, args, n_args):
+    """``(header, value, array, state)``: make an array (contiguous, of the value's extent and dtype) its cotangent."""
+    header = load(load(args) + ARRAY_DATA)
+    value = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * _as_int(load(args + 8))
+    store(value + 8 * L.VALUE_BAR, load(load(args + 16) + ARRAY_DATA))
+    store(value + 8 * L.VALUE_BAR_STATE, _as_int(load(args + 24)))
+    return _none(none)
+
+
+def take(none, args, n_args):
+    """``(header, value, array)``: move the cotangent that native code owns into ``array`` and free it.
+
+    ``array`` may be None: then the cotangent is dropped. Returns the state that the cotangent had.
+    """
+    header = load(load(args) + ARRAY_DATA)
+    value = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * _as_int(load(args + 8))
+    state = load(value + 8 * L.VALUE_BAR_STATE)
+    if state == L.BAR_OWNED:
+        if load(args + 16) != none:
+            dtype = load(value + 8 * L.VALUE_DTYPE)
+            n_bytes = load(value + 8 * L.VALUE_SIZE) * (8 >> dtype)
+            _memcpy(load(load(args + 16) + ARRAY_DATA), load(value + 8 * L.VALUE_BAR), n_bytes)
+        _free(load(value + 8 * L.VALUE_BAR))
+    store(value + 8 * L.VALUE_BAR_STATE, L.BAR_NONE)
+    return _from_int(state)

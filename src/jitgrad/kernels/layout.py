@@ -1,0 +1,92 @@
+"""How a tape lies in memory: the integer columns that Python and native code agree on.
+
+Everything is a plain int64 array. The header is one small array that holds the addresses and counts of the
+others, so that native code receives a whole tape as one argument.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# One instruction. Its operands are ids of values; they stand in a second array (CSR), from ROW_OPERANDS on.
+ROW_KERNEL: Final = 0  # 2 * opcode + (1 for float32): the line of the kernel table
+ROW_KIND: Final = 1  # how the reverse replay treats the row, see below
+ROW_OPERANDS: Final = 2
+ROW_N_OPERANDS: Final = 3
+ROW_RESULT: Final = 4  # id of the first result; several results have consecutive ids
+ROW_N_RESULTS: Final = 5
+ROW_DATA: Final = 6  # the bits of an immediate scalar, or the index of the static parameters
+ROW_CODE: Final = 7  # address of the user's code object, and ...
+ROW_LASTI: Final = 8  # ... the offset of the instruction in it: the line, resolved only when asked for
+ROW_KEEPS: Final = 9  # which operands (bit k) and whether the result (KEEPS_RESULT) its rules need again
+ROW_FREED: Final = 10  # FREED after a reverse replay has dropped what the row had kept
+ROW_WIDTH: Final = 11
+
+KEEPS_RESULT: Final = 1 << 62
+KEEPS_ALL: Final = 1 << 61  # every operand, however many
+
+FREED: Final = 1
+BEING_FREED: Final = 2  # by the replay that is running
+
+KIND_RULE: Final = 0  # the VJP rule runs in Python, on arrays or tensors
+KIND_ELEMENTWISE: Final = 1  # contiguous operands of one extent, or scalars: the VJP kernels run natively
+KIND_VIEW: Final = 2  # the result is a strided view of the one operand: the VJP is a strided scatter
+
+IMMEDIATE: Final = -1  # operand id of a Python scalar that stands in ROW_DATA
+CONSTANT: Final = -2  # operand id of a value that no derivative is asked of and no rule needs
+
+# One value.
+VALUE_ADDRESS: Final = 0  # of its first element
+VALUE_SIZE: Final = 1  # elements
+VALUE_DTYPE: Final = 2  # 0 float64, 1 float32, -1 anything else
+VALUE_BAR: Final = 3  # address of its cotangent, while a reverse replay runs
+VALUE_BAR_STATE: Final = 4
+VALUE_ACTIVE: Final = 5  # 1 if the replay wants what flows through it, 2 if its cotangent is to be held
+VALUE_ROW: Final = 6  # the row that made it, -1 for an input
+VALUE_NEEDED: Final = 7  # 1 if a row keeps it that the running replay does not free
+VALUE_WIDTH: Final = 8  # one cache line
+
+BAR_NONE: Final = 0  # no cotangent has arrived: a symbolic zero
+BAR_BORROWED: Final = 1  # lives in an array that others may read: copy before adding to it
+BAR_OWNED: Final = 2  # malloc'ed by the replay, freed by the replay
+BAR_ARRAY: Final = 3  # lives in an array that only the replay knows: may be added to
+
+# The header.
+H_ROWS: Final = 0
+H_ROW_CAPACITY: Final = 1
+H_N_ROWS: Final = 2
+H_OPERANDS: Final = 3
+H_OPERAND_CAPACITY: Final = 4
+H_N_OPERANDS: Final = 5
+H_VALUES: Final = 6
+H_VALUE_CAPACITY: Final = 7
+H_N_VALUES: Final = 8
+H_BYTES: Final = 9  # bytes of all results recorded since the last compaction
+H_BYTE_LIMIT: Final = 10
+H_KERNELS: Final = 11
+H_FLOAT64: Final = 12  # address of NumPy's float64 descriptor
+H_FLOAT32: Final = 13
+H_NDARRAY: Final = 14  # address of the type numpy.ndarray
+H_NEW_ARRAY: Final = 15  # address of PyArray_New
+H_FIRST_VALUE: Final = 16  # values below this id take no part in the running replay
+H_WIDTH: Final = 24
+
+# The kernel table: a line an op and dtype; the forward kernel, what to keep, a group for each operand's VJP kernel.
+KERNEL_FORWARD: Final = 0
+KERNEL_KEEPS: Final = 1  # ROW_KEEPS, by which operands are on the tape (bits 0, 1, 2)
+KERNEL_VJP: Final = 9
+VJP_ADDRESS: Final = 0
+VJP_N_RESIDUALS: Final = 1
+VJP_RESIDUALS: Final = 2  # which operands (0, 1, 2) or the result (RESULT) the partial mentions, at most 4
+VJP_WIDTH: Final = 6
+MAX_KERNEL_OPERANDS: Final = 3
+KERNEL_WIDTH: Final = KERNEL_VJP + MAX_KERNEL_OPERANDS * VJP_WIDTH
+RESULT: Final = 3
+
+# A kernel has NumPy's inner-loop signature; its last argument says who calls.
+CALLED_BY_NUMPY: Final = 0  # store, and leave no floating-point flags behind
+STORE: Final = 1
+ACCUMULATE: Final = 2
+
+# Above this extent a row is worth a trip through Python: its memory is returned at once.
+SMALL: Final = 4096

@@ -1,0 +1,1 @@
+"""NumPy's namespace, for arrays and tensors alike: ``import jitgrad.numpy as jnp``."""

@@ -1,0 +1,102 @@
+"""Identity, change of dtype, real and imaginary parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitgrad.core.op import Array, Op
+from jitgrad.core.protocol import answers, discrete, method
+from jitgrad.core.samples import uniform
+from jitgrad.core.tensor import Tensor
+from jitgrad.core.types import ArrayType
+
+alias = Op(
+    "alias",
+    lambda x: x,
+    ("x",),
+    rules={"x": lambda g: g},
+    linear="each",
+    view=True,
+    samples=uniform((-3, 3)),
+    doc="The same value under a new id: a transform's input, from which on its own rows count.",
+)
+
+
+def _cast(x: Array, *, dtype: Any) -> Array:
+    return np.asarray(x).astype(dtype)
+
+
+astype_op = Op(
+    "astype",
+    _cast,
+    ("x",),
+    rules={"x": lambda g, x_t: g if g.dtype is x_t.dtype else _restore(g, x_t)},
+    linear="each",
+    node="ToCopy",
+    samples=lambda rng: [((rng.uniform(-3, 3, (3, 4)),), {"dtype": np.dtype(np.float64)})],
+)
+
+
+def _restore(g: Any, kind: ArrayType) -> Any:
+    if g.dtype.kind == "c" and kind.dtype.kind == "f":
+        g = real(g)
+    return astype_op(g, dtype=kind.dtype)
+
+
+@method("astype")
+def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
+    """Return ``x`` in another dtype, as `numpy.ndarray.astype`."""
+    target = np.dtype(dtype)
+    if not copy and x.dtype == target:
+        return x
+    return astype_op(x, dtype=target)
+
+
+real = Op(
+    "real",
+    lambda x: np.real(x),
+    ("x",),
+    rules={"x": lambda g, x_t: g if x_t.dtype.kind == "f" else astype_op(g, dtype=x_t.dtype)},
+    samples=uniform((-3, 3)),
+    numpy=(np.real,),
+)
+
+
+def _imag_rule(g: Any, x_t: ArrayType) -> Any:
+    if x_t.dtype.kind == "f":
+        return None
+    from jitgrad.ops.arithmetic import multiply
+
+    # of z = x + iy the cotangent is conj(dz)'s dual: d imag(z) pairs with -i g (autograd's and JAX's convention)
+    return multiply(astype_op(g, dtype=x_t.dtype), np.asarray(-1j, dtype=x_t.dtype))
+
+
+imag = Op(
+    "imag",
+    lambda x: np.imag(x),
+    ("x",),
+    rules={"x": _imag_rule},
+    samples=uniform((-3, 3)),
+    numpy=(np.imag,),
+)
+
+
+@answers(name="asarray")
+def asarray(x: Any, dtype: Any = None) -> Any:
+    """Return ``x`` as an array or tensor, with the elements of sequences of tensors stacked."""
+    from jitgrad.ops.shaping import stack
+
+    if isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x):
+        x = stack([asarray(item) for item in x])
+    elif type(x) is not Tensor:
+        x = np.asarray(x)
+    return x if dtype is None else astype(x, dtype, copy=False)
+
+
+def _holds_tensor(x: Any) -> bool:
+    return type(x) is Tensor or (isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x))
+
+
+discrete(np.ndim, np.shape, np.size)

@@ -1,0 +1,1 @@
+"""Transforms of functions: each traces a function on a tape and replays the tape."""
