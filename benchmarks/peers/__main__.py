@@ -148,7 +148,7 @@ def main(arguments: list[str]) -> int:
     if options.update_readme:
         report.update_readme(environment.ROOT / "README.md", text)
     for failure in failed:
-        console.print(f"[red]failed[/] {failure}", highlight=False)
+        console.print(f"failed: {failure}", style="red", highlight=False, markup=False)
     return 1 if failed else 0
 
 

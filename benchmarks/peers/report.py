@@ -1,5 +1,6 @@
 """Results as tables: on the terminal, in Markdown, and pasted into the README."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,11 @@ COMMAND = "python -m benchmarks.peers"
 
 
 def digits(number: float) -> str:
-    """Return a number with three significant digits, never in exponent form."""
-    return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
+    """Return a number with about three significant digits, never in exponent form."""
+    if number <= 0.0:
+        return f"{number:g}"
+    decimals = 2 - math.floor(math.log10(number) + 1e-3)
+    return f"{number:.{max(decimals if number >= 0.995 else decimals - 1, 0)}f}"
 
 
 def amount(number: float, measure: str) -> str:

@@ -7,7 +7,7 @@ Measure = Literal["call", "start", "memory"]
 
 SUFFIX: dict[Measure, str] = {
     "call": "",
-    "start": ": import and first gradient, new process",
+    "start": ": import and first gradient",
     "memory": ": peak memory",
 }
 

@@ -14,7 +14,11 @@ class Jitgrad:
     def __init__(self) -> None:
         self.library = importlib.import_module("jitgrad")
         self.namespace = importlib.import_module("jitgrad.numpy")
-        self.versions = {"jitgrad": self.library.__version__}
+        try:
+            version = importlib.metadata.version("jitgrad")
+        except importlib.metadata.PackageNotFoundError:  # on the path, not installed
+            version = "(checkout)"
+        self.versions = {"jitgrad": version}
 
     def prepare(self, workload: Workload, inputs: Inputs) -> Call:
         namespace, loss = self.namespace, workload.loss
