@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,19 +19,15 @@ from typing import Any
 import numpy as np
 
 from jitgrad.core import native
-from jitgrad.core.op import REGISTRY, Op, Samples, apply, operand_ids
+from jitgrad.core.op import FUNCTIONS, NAMESPACE, REGISTRY, Op, Samples, apply, operand_ids
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, on_tape
-from jitgrad.core.trace import suspended
 from jitgrad.kernels import compile as compiler
 from jitgrad.kernels import layout as L
 
 __all__ = ["Elementwise", "elementwise"]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-_CHARACTERS = ("d", "f")
-_getframe = sys._getframe
-_new = object.__new__
 
 
 def _code_key(code: types.CodeType) -> tuple[Any, ...]:
@@ -116,11 +111,32 @@ class Elementwise(Op):
         for dtype in (0, 1):
             line = native.KERNELS[2 * self.index + dtype]
             line[L.KERNEL_KEEPS : L.KERNEL_KEEPS + len(patterns)] = self.kept_by_mask
-        self.call = _unary(self) if len(operands) == 1 else _binary(self) if len(operands) == 2 else None
+        entry = {1: "unary", 2: "binary"}.get(len(operands))
+        if entry is not None:
+            self.call = native.operation(name, entry, self.index, self._general, doc)
+        else:
+            self.call = self._general
+        for function in self.numpy:
+            FUNCTIONS[function] = self.call
+            NAMESPACE[function.__name__] = self.call
 
     def __call__(self, *args: Any) -> Any:
         """Run the op: on arrays it returns arrays, and records nothing."""
-        return self.call(*args) if self.call is not None else super().__call__(*args)
+        return self.call(*args)
+
+    def _general(self, *args: Any) -> Any:
+        """What `call` does where the native path does not apply."""
+        if len(args) != len(self.operands or ()):
+            raise TypeError(f"{self.name}() takes {len(self.operands or ())} arguments ({len(args)} given)")
+        for arg in args:
+            if type(arg) is Tensor:
+                return apply(self, args, {})
+        return self._forward(*args)
+
+    @property
+    def reflected(self) -> Callable[[Any, Any], Any]:
+        """The op with its operands exchanged, as ``__rsub__`` wants it."""
+        return native.operation(f"r{self.name}", "reflected", self.index, self._general, self.__doc__)
 
     # -- kernels -----------------------------------------------------------------------------------------------
 
@@ -250,116 +266,6 @@ class Elementwise(Op):
         if keeps & L.KEEPS_RESULT:
             tape.kept[vid] = out
         return on_tape(out, tape, vid)
-
-
-def _unary(op: Elementwise) -> Callable[[Any], Any]:
-    """Make the function that runs a unary op: natively, in one call, where the operand allows it."""
-    opcode = op.index
-    keep = op.kept_by_mask[1]
-    keep_x, keep_out = bool(keep & 1), bool(keep & L.KEEPS_RESULT)
-    run = native.elementwise
-
-    def call(x: Any) -> Any:
-        if type(x) is Tensor:
-            tape = x._tape
-            if tape is not None and x._vid >= 0 and not suspended.count:
-                frame = _getframe(1)
-                code = frame.f_code
-                if code.co_filename is _HERE:
-                    frame = frame.f_back
-                    code = frame.f_code
-                vid = tape.count
-                value = run(tape.header, opcode, vid, code, frame.f_lasti, x._value, x._vid)
-                if value is not None:
-                    tape.count = vid + 1
-                    if code is not tape.last_code:
-                        tape.hold_code(code)
-                    if keep_x:
-                        tape.kept[x._vid] = x._value
-                    if keep_out:
-                        tape.kept[vid] = value
-                    tape.types.append(x._type)
-                    return on_tape(value, tape, vid, x._type)
-            return apply(op, (x,), {})
-        return op.forward(x)
-
-    call.__name__ = op.name
-    return call
-
-
-def _binary(op: Elementwise) -> Callable[[Any, Any], Any]:
-    """Make the function that runs a binary op: natively, in one call, where the operands allow it."""
-    opcode = op.index
-    # one bit for each of x, y and the result, as these masks are looked at with every operation
-    left, right, both = ((mask & 3) | (4 if mask & L.KEEPS_RESULT else 0) for mask in op.kept_by_mask[1:])
-    run = native.elementwise
-
-    def call(x: Any, y: Any) -> Any:
-        if type(x) is Tensor:
-            tape, kind, x_value, x_id = x._tape, x._type, x._value, x._vid
-            if type(y) is Tensor:
-                y_value, y_id, keep = y._value, y._vid, both
-                if y._type is not kind or y._tape is not tape or y_id < 0:
-                    return apply(op, (x, y), {})
-            elif type(y) is float:
-                y_value, y_id, keep = y, -1, left & 5
-            elif type(y) is int:
-                y_value, y_id, keep = float(y), -1, left & 5
-            else:
-                return apply(op, (x, y), {})
-            if x_id < 0:
-                return apply(op, (x, y), {})
-        elif type(y) is Tensor:
-            if type(x) is float:
-                x_value = x
-            elif type(x) is int:
-                x_value = float(x)
-            else:
-                return apply(op, (x, y), {})
-            tape, kind, y_value, y_id = y._tape, y._type, y._value, y._vid
-            x_id, keep = -1, right & 6
-            if y_id < 0:
-                return apply(op, (x, y), {})
-        else:
-            return op.forward(x, y)
-        if tape is None or suspended.count:
-            return apply(op, (x, y), {})
-        frame = _getframe(1)
-        code = frame.f_code
-        if code.co_filename is _HERE:
-            frame = frame.f_back
-            code = frame.f_code
-        vid = tape.count
-        value = run(tape.header, opcode, vid, code, frame.f_lasti, x_value, x_id, y_value, y_id)
-        if value is None:
-            return apply(op, (x, y), {})
-        tape.count = vid + 1
-        if code is not tape.last_code:
-            tape.hold_code(code)
-        if keep:
-            if keep & 1:
-                tape.kept[x_id] = x_value
-            if keep & 2:
-                tape.kept[y_id] = y_value
-            if keep & 4:
-                tape.kept[vid] = value
-        tape.types.append(kind)
-        return on_tape(value, tape, vid, kind)
-
-    call.__name__ = op.name
-    return call
-
-
-# A frame of this file that calls one of the above only hands on what the user's line has called
-_HERE = Elementwise.__call__.__code__.co_filename
-
-
-def reflected(op: Elementwise) -> Callable[[Any, Any], Any]:
-    """Return the op with its operands exchanged, as ``__rsub__`` wants it."""
-    call = op.call
-    if call is None:
-        raise TypeError(f"{op.name} has no two operands")
-    return lambda self, other: call(other, self)
 
 
 def elementwise(

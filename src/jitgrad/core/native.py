@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,15 @@ from jitgrad.kernels import layout as L
 
 __all__ = [
     "KERNELS",
+    "SUSPENDED",
     "append",
     "define",
-    "elementwise",
     "give",
-    "new_header",
+    "introduce_tape",
+    "introduce_tensor",
+    "method",
+    "operation",
+    "pass_over",
     "propagate",
     "release",
     "reverse",
@@ -58,17 +63,75 @@ def _check_layout() -> None:
 _check_layout()
 
 
-def _entry(name: str) -> Callable[..., Any]:
+def _address(name: str) -> int:
     def build() -> Callable[..., Any]:
         from jitgrad.kernels import entries
 
         function: Callable[..., Any] = getattr(entries, name)
         return function
 
-    return compiler.builtin(name, compiler.address_of(f"entry_{name}", build, n_arguments=3, returns=True))
+    return compiler.address_of(f"entry_{name}", build, n_arguments=3, returns=True)
 
 
-elementwise = _entry("elementwise")
+# The kernel table, two lines an op (float64, float32). Native code has its address, so it never moves; it is address
+# space, not memory, until it is used.
+MAX_OPS = 4096
+KERNELS = np.zeros((2 * MAX_OPS, L.KERNEL_WIDTH), dtype=np.int64)
+
+_held: list[Any] = []  # what only native code has a pointer to
+
+SUSPENDED = np.zeros(1, dtype=np.int64)  # how many contexts have recording switched off
+
+_PROCESS = np.zeros(L.P_WIDTH, dtype=np.int64)
+_PROCESS[L.P_KERNELS] = KERNELS.ctypes.data
+_PROCESS[L.P_SUSPENDED] = SUSPENDED.ctypes.data
+_PROCESS[L.P_FLOAT64] = id(np.dtype(np.float64))
+_PROCESS[L.P_FLOAT32] = id(np.dtype(np.float32))
+_PROCESS[L.P_NDARRAY] = id(np.ndarray)
+_PROCESS[L.P_FLOAT] = id(float)
+_PROCESS[L.P_INT] = id(int)
+_PROCESS[L.P_NONE] = id(None)
+_PROCESS[L.P_NEW_ARRAY] = _PYARRAY_NEW
+
+
+def _offset(obj: Any, slot: str) -> int:
+    """Where a slot lies in an object: found by putting a mark in it."""
+    mark = object()
+    setattr(obj, slot, mark)
+    size = type(obj).__basicsize__ // 8
+    words = list((ctypes.c_int64 * size).from_address(id(obj)))
+    if words.count(id(mark)) != 1:
+        raise ImportError(f"the slot {slot} of {type(obj).__name__} is not where it is looked for")
+    return 8 * words.index(id(mark))
+
+
+def introduce_tape(cls: type) -> None:
+    """Tell native code where the header lies in a Tape."""
+    _PROCESS[L.P_TAPE_HEADER] = _offset(object.__new__(cls), "header")
+
+
+def introduce_tensor(cls: type) -> None:
+    """Tell native code what a Tensor is and where its slots lie."""
+    _PROCESS[L.P_TENSOR] = id(cls)
+    for column, slot in (
+        (L.P_TENSOR_VALUE, "_value"),
+        (L.P_TENSOR_TYPE, "_type"),
+        (L.P_TENSOR_TAPE, "_tape"),
+        (L.P_TENSOR_VID, "_vid"),
+        (L.P_TENSOR_LEAF, "_leaf"),
+    ):
+        _PROCESS[column] = _offset(object.__new__(cls), slot)
+
+
+def pass_over(code: CodeType) -> None:
+    """Say that frames of ``code`` only hand on what their callers' lines have called."""
+    _PROCESS[L.P_PASSING] = id(code)
+
+
+def _entry(name: str) -> Callable[..., Any]:
+    return compiler.builtin(name, _address(name), _PROCESS)
+
+
 append = _entry("append")
 define = _entry("define")
 view = _entry("view")
@@ -78,30 +141,27 @@ reverse = _entry("reverse")
 give = _entry("give")
 take = _entry("take")
 
-# The kernel table, two lines an op (float64, float32). Its address stands in every tape's header, so it never
-# moves; it is address space, not memory, until it is used.
-MAX_OPS = 4096
-KERNELS = np.zeros((2 * MAX_OPS, L.KERNEL_WIDTH), dtype=np.int64)
+
+def operation(
+    name: str, entry: str, opcode: int, general: Callable[..., Any], doc: str | None = None
+) -> Callable[..., Any]:
+    """Make the built-in function of an elementwise op, ``entry`` being "unary", "binary" or "reflected".
+
+    It runs and records the op natively where it can, and calls ``general`` where it cannot.
+    """
+    context = np.array([_PROCESS.ctypes.data, opcode, id(general)], dtype=np.int64)
+    _held.append(general)
+    return compiler.builtin(name, _address(entry), context, doc)
 
 
-def new_header() -> np.ndarray[Any, Any]:
-    """Return the header of an empty tape, without storage."""
-    return _TEMPLATE.copy()
+def method(function: Callable[..., Any]) -> Any:
+    """Make a built-in function one that binds as a method: its first argument is then the instance."""
+    new = ctypes.pythonapi.PyInstanceMethod_New
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.py_object]
+    return new(function)
 
 
-def _template() -> np.ndarray[Any, Any]:
-    header = np.zeros(L.H_WIDTH, dtype=np.int64)
-    header[L.H_KERNELS] = KERNELS.ctypes.data
-    header[L.H_FLOAT64] = id(np.dtype(np.float64))
-    header[L.H_FLOAT32] = id(np.dtype(np.float32))
-    header[L.H_NDARRAY] = id(np.ndarray)
-    header[L.H_NEW_ARRAY] = _PYARRAY_NEW
-    return header
-
-
-_TEMPLATE = _template()
-
-_held: list[Any] = []  # NumPy keeps pointers to the tables that a ufunc was made of
 
 
 def ufunc(name: str, n_inputs: int, loops: dict[str, int]) -> Callable[..., Any]:

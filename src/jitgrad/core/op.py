@@ -215,8 +215,7 @@ def record_view(
 
     frame = user_frame(3)
     code = frame.f_code
-    if code is not tape.last_code:
-        tape.hold_code(code)
+    tape.codes[id(code)] = code
     vid = tape.count
     row = native.view(
         tape.header, op.index, vid, code, frame.f_lasti, base, base_id, out, len(tape.params)
@@ -226,7 +225,6 @@ def record_view(
     tape.params.append(params)
     kind = type_of(out)
     tape.types.append(kind)
-    tape.count = vid + 1
     return on_tape(out, tape, vid, kind)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from jitgrad.core.elementwise import Elementwise, reflected
-from jitgrad.core.op import FUNCTIONS, NAMESPACE, Op
+from jitgrad.core import native
+from jitgrad.core.elementwise import Elementwise
+from jitgrad.core.op import FUNCTIONS, NAMESPACE
 from jitgrad.core.tensor import Tensor
 from jitgrad.errors import NoGradientError
 
@@ -44,8 +46,9 @@ def method(*names: str) -> Callable[[F], F]:
     """Install a function as methods of `Tensor`."""
 
     def install(function: F) -> F:
+        bound = native.method(function) if isinstance(function, BuiltinFunctionType) else function
         for name in names:
-            setattr(Tensor, name, function)
+            setattr(Tensor, name, bound)
         return function
 
     return install
@@ -53,8 +56,8 @@ def method(*names: str) -> Callable[[F], F]:
 
 def operator(op: Elementwise, name: str) -> None:
     """Install a binary op as a Python operator, ``name`` being "add" for ``__add__`` and ``__radd__``."""
-    setattr(Tensor, f"__{name}__", op.call)
-    setattr(Tensor, f"__r{name}__", reflected(op))
+    setattr(Tensor, f"__{name}__", native.method(op.call))
+    setattr(Tensor, f"__r{name}__", native.method(op.reflected))
 
 
 def plain(value: Any) -> Any:
@@ -111,7 +114,7 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, how: str, *inputs: Any, **kwargs
             f"{call} is not known to jitgrad, so its derivative is not known. Use functions of jitgrad.numpy, or "
             "detach() the arguments if no gradient is to flow through it."
         )
-    if kwargs and isinstance(ours, Op):
+    if kwargs and isinstance(ours, BuiltinFunctionType):
         raise TypeError(
             f"numpy.{ufunc.__name__} of a Tensor takes no {' or '.join(f'{key}=' for key in kwargs)}: results of "
             "recorded operations are new tensors, over all elements, in NumPy's default dtype."
@@ -121,3 +124,4 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, how: str, *inputs: Any, **kwargs
 
 Tensor.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
 Tensor.__array_function__ = _array_function  # type: ignore[attr-defined]
+native.pass_over(_array_ufunc.__code__)

@@ -44,13 +44,11 @@ class Tape:
         "_rows",
         "_values",
         "codes",
-        "count",
         "ended",
         "handles",
         "header",
         "inputs",
         "kept",
-        "last_code",
         "locked",
         "params",
         "types",
@@ -58,20 +56,33 @@ class Tape:
     )
 
     def __init__(self, *, tracks_handles: bool = False) -> None:
-        self.header = native.new_header()
+        self.header = np.zeros(L.H_WIDTH, dtype=np.int64)
         self.header[L.H_BYTE_LIMIT] = _FIRST_BYTES if tracks_handles else 1 << 62
         self._allocate(_FIRST_ROWS, 3 * _FIRST_ROWS, 2 * _FIRST_ROWS)
-        self.count = 0  # values so far, as the header has it
         self.types: list[ArrayType] = []  # of each value
         self.kept: dict[int, np.ndarray[Any, Any]] = {}  # residuals, by value
         self.params: list[dict[str, Any]] = []
-        self.codes: set[CodeType] = set()  # keeps the code objects alive whose addresses stand in the rows
-        self.last_code: CodeType | None = None
+        self.codes: dict[int, CodeType] = {}  # keeps the code objects alive whose addresses stand in the rows
         self.inputs: dict[int, Tensor] = {}  # tensors that entered from outside: leaves, or results on other tapes
         self.versions: dict[int, tuple[list[int], int]] = {}  # version cell of an input, and its count then
         self.handles: dict[int, weakref.ref[Tensor]] | None = {} if tracks_handles else None
         self.ended = False
         self.locked = False  # while a replay walks the rows, they keep their numbers
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell native code where the tape's Python objects are: to be called when one has been replaced."""
+        header = self.header
+        header[L.H_KEPT] = id(self.kept)
+        header[L.H_TYPES] = id(self.types)
+        header[L.H_CODES] = id(self.codes)
+        header[L.H_LAST_CODE] = 0
+        header[L.H_HANDLES] = 0 if self.handles is None else id(self.handles)
+
+    @property
+    def count(self) -> int:
+        """Number of values so far."""
+        return int(self.header[L.H_N_VALUES])
 
     def _allocate(self, n_rows: int, n_operands: int, n_values: int) -> None:
         """Give the tape room for so many; what it holds stays."""
@@ -130,18 +141,12 @@ class Tape:
 
     # -- recording ---------------------------------------------------------------------------------------------
 
-    def hold_code(self, code: CodeType) -> None:
-        """Keep a code object alive as long as the tape."""
-        self.codes.add(code)
-        self.last_code = code
-
     def define(self, array: np.ndarray[Any, Any], kind: ArrayType | None = None, row: int = -1) -> int:
         """Enter a value and return its id. ``row`` is the instruction that made it, -1 for an input."""
         value = self.count
         while not native.define(self.header, value, array, row):
             self._allocate(len(self._rows), len(self._operands), 2 * len(self._values))
         self.types.append(type_of(array) if kind is None else kind)
-        self.count = value + 1
         return value
 
     def append(
@@ -162,8 +167,7 @@ class Tape:
         arrays = list(results)
         frame = user_frame(2)
         code = frame.f_code
-        if code is not self.last_code:
-            self.hold_code(code)
+        self.codes[id(code)] = code
         data = immediate
         if params is not None:
             data = len(self.params)
@@ -207,10 +211,7 @@ class Tape:
     def location(self, index: int) -> Location:
         """Return the line of user code at which an instruction was recorded."""
         row = self.row(index)
-        for code in self.codes:
-            if id(code) == row[L.ROW_CODE]:
-                return resolve(code, row[L.ROW_LASTI])
-        raise LookupError(f"instruction {index} was recorded from code that is gone")
+        return resolve(self.codes[row[L.ROW_CODE]], row[L.ROW_LASTI])
 
     def freed(self, row: Sequence[int]) -> bool:
         """Tell whether a reverse replay has dropped what this instruction had kept."""
@@ -262,6 +263,7 @@ class Tape:
         freed[freed == L.BEING_FREED] = L.FREED
         needed = self._values[: self.count, L.VALUE_NEEDED].tolist()
         self.kept = {value: array for value, array in self.kept.items() if needed[value]}
+        self._publish()
 
     # -- lifetime ------------------------------------------------------------------------------------------
 
@@ -330,7 +332,7 @@ class Tape:
         self._values[: len(values)] = values
         self.header[L.H_N_ROWS] = len(kept_rows)
         self.header[L.H_N_OPERANDS] = len(operands)
-        self.header[L.H_N_VALUES] = self.count = len(values)
+        self.header[L.H_N_VALUES] = len(values)
         self.types = [self.types[value] for value in survivors]
         self.params = params
 
@@ -352,5 +354,8 @@ class Tape:
                 tensor._vid = value
         self.header[L.H_BYTES] = sum(array.nbytes for array in self.kept.values())
         addresses = set(kept_rows[:, L.ROW_CODE].tolist())
-        self.codes = {code for code in self.codes if id(code) in addresses}
-        self.last_code = None
+        self.codes = {address: code for address, code in self.codes.items() if address in addresses}
+        self._publish()
+
+
+native.introduce_tape(Tape)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jitgrad.core import native
 from jitgrad.core.types import ArrayType, type_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Tensor:
         return tensor, (self._value, self._value.dtype, requires_grad)
 
 
+native.introduce_tensor(Tensor)
 _new = object.__new__
 
 

@@ -7,26 +7,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING
 
+from jitgrad.core.native import SUSPENDED
+
 if TYPE_CHECKING:
     from jitgrad.core.tape import Tape
 
-__all__ = ["current_trace", "grad_enabled", "imperative_tape", "recording", "suspended", "tracing"]
+__all__ = ["current_trace", "grad_enabled", "imperative_tape", "recording", "start", "stop", "tracing"]
 
 _trace: ContextVar[Tape | None] = ContextVar("jitgrad_trace", default=None)
 _grad_enabled: ContextVar[bool] = ContextVar("jitgrad_grad_enabled", default=True)
 _imperative: ContextVar[Tape | None] = ContextVar("jitgrad_imperative", default=None)
-
-
-class _Suspended:
-    """How many contexts have recording switched off: while none has, the fast path need not ask."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-suspended = _Suspended()
 
 
 def current_trace() -> Tape | None:
@@ -75,10 +65,10 @@ def recording(enabled: bool) -> Iterator[None]:
     """Switch recording on or off in this context."""
     token = _grad_enabled.set(enabled)
     if not enabled:
-        suspended.count += 1
+        SUSPENDED[0] += 1
     try:
         yield
     finally:
         if not enabled:
-            suspended.count -= 1
+            SUSPENDED[0] -= 1
         _grad_enabled.reset(token)

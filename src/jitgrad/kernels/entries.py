@@ -2,7 +2,8 @@
 
 Written in Numba over plain addresses. Each function here is compiled once, kept in the kernel cache, and called
 as a built-in function: its arguments are the Python objects themselves (``args`` points at them), its result is
-a new reference, or 0 after a Python exception has been set.
+a new reference, or 0 after a Python exception has been set. ``self`` is an array: an op's context for `unary`,
+`binary` and `reflected`, what is known of the process for all others.
 """
 
 from __future__ import annotations
@@ -21,14 +22,33 @@ from jitgrad.kernels.intrinsics import (
     store,
 )
 
-_as_int = types.ExternalFunction("PyLong_AsLongLong", types.int64(types.int64))
-_from_int = types.ExternalFunction("PyLong_FromLongLong", types.int64(types.int64))
-_as_double = types.ExternalFunction("PyFloat_AsDouble", types.float64(types.int64))
-_hold = types.ExternalFunction("Py_IncRef", types.void(types.int64))
-_malloc = types.ExternalFunction("malloc", types.int64(types.int64))
-_free = types.ExternalFunction("free", types.void(types.int64))
-_memset = types.ExternalFunction("memset", types.int64(types.int64, types.int32, types.int64))
-_memcpy = types.ExternalFunction("memcpy", types.int64(types.int64, types.int64, types.int64))
+_i8 = types.int64
+
+
+def _external(name, n_arguments):
+    """A function of CPython's C API, all of whose arguments and results are pointers or integers."""
+    return types.ExternalFunction(name, _i8(*[_i8] * n_arguments))
+
+
+_as_int = _external("PyLong_AsLongLong", 1)
+_from_int = _external("PyLong_FromLongLong", 1)
+_as_double = types.ExternalFunction("PyFloat_AsDouble", types.float64(_i8))
+_error = _external("PyErr_Occurred", 0)
+_hold = types.ExternalFunction("Py_IncRef", types.void(_i8))
+_release = types.ExternalFunction("Py_DecRef", types.void(_i8))
+_new_object = _external("PyType_GenericAlloc", 2)
+_set_item = types.ExternalFunction("PyDict_SetItem", types.int32(_i8, _i8, _i8))
+_list_append = types.ExternalFunction("PyList_Append", types.int32(_i8, _i8))
+_new_reference = _external("PyWeakref_NewRef", 2)
+_vectorcall = _external("PyObject_Vectorcall", 4)
+_frame = _external("PyEval_GetFrame", 0)
+_frame_back = _external("PyFrame_GetBack", 1)
+_frame_code = _external("PyFrame_GetCode", 1)
+_frame_lasti = types.ExternalFunction("PyFrame_GetLasti", types.int32(_i8))
+_malloc = _external("malloc", 1)
+_free = types.ExternalFunction("free", types.void(_i8))
+_memset = types.ExternalFunction("memset", _i8(_i8, types.int32, _i8))
+_memcpy = _external("memcpy", 3)
 
 # The public layout of CPython's objects and of NumPy's arrays (PyArrayObject_fields, part of NumPy's stable ABI),
 # in bytes. jitgrad.core.native checks both against a real array at import.
@@ -48,12 +68,6 @@ _inline = njit(error_model="numpy", inline="never")
 
 
 @_inline
-def _none(none):
-    _hold(none)
-    return none
-
-
-@_inline
 def _extent(array):
     """Number of elements."""
     n = 1
@@ -64,17 +78,17 @@ def _extent(array):
 
 
 @_inline
-def _dtype(header, array):
+def _dtype(process, array):
     """0 or 1 for a contiguous float64 or float32 array, else -1."""
-    if load(array + _TYPE) != load(header + 8 * L.H_NDARRAY):
+    if load(array + _TYPE) != load(process + 8 * L.P_NDARRAY):
         return -1
     flags = pointer_i4(array + ARRAY_FLAGS)[0]
     if flags & _C_CONTIGUOUS == 0 or flags & _ALIGNED == 0:
         return -1
     descriptor = load(array + ARRAY_DTYPE)
-    if descriptor == load(header + 8 * L.H_FLOAT64):
+    if descriptor == load(process + 8 * L.P_FLOAT64):
         return 0
-    if descriptor == load(header + 8 * L.H_FLOAT32):
+    if descriptor == load(process + 8 * L.P_FLOAT32):
         return 1
     return -1
 
@@ -90,11 +104,11 @@ def _has_room(header, n_operands, n_values):
 
 
 @_inline
-def _new_like(header, array, dtype):
+def _new_like(process, array, dtype):
     """A new array of the shape of another, or 0 with MemoryError set."""
     return call_new_array(
-        load(header + 8 * L.H_NEW_ARRAY),
-        load(header + 8 * L.H_NDARRAY),
+        load(process + 8 * L.P_NEW_ARRAY),
+        load(process + 8 * L.P_NDARRAY),
         pointer_i4(array + ARRAY_NDIM)[0],
         load(array + ARRAY_SHAPE),
         12 - dtype,
@@ -149,57 +163,137 @@ def _write_scalar(address, value, dtype):
         pointer_f4(address)[0] = value
 
 
-def elementwise(none, args, n_args):
-    """``(header, opcode, result, code, lasti, x, x_id[, y, y_id])``: run the kernel, append the row, return the array.
+@_inline
+def _slot(tensor, process, which):
+    return load(tensor + load(process + 8 * which))
 
-    Returns None, with nothing done, unless the operands are contiguous float64 or float32 arrays of one shape, or
-    a Python float beside one, and there is room on the tape.
+
+@_inline
+def _set_slot(tensor, process, which, value):
+    store(tensor + load(process + 8 * which), value)
+
+
+@_inline
+def _header_of(process, tape):
+    return load(load(tape + load(process + 8 * L.P_TAPE_HEADER)) + ARRAY_DATA)
+
+
+@_inline
+def _locate(process, header, place):
+    """Write the running Python code object and the offset in it to ``place``. Returns -1 after an error."""
+    frame = _frame()
+    code = _frame_code(frame)
+    lasti = _frame_lasti(frame)
+    if code == load(process + 8 * L.P_PASSING):
+        back = _frame_back(frame)
+        if back != 0:
+            _release(code)
+            code = _frame_code(back)
+            lasti = _frame_lasti(back)
+            _release(back)
+    failed = 0
+    if code != load(header + 8 * L.H_LAST_CODE):
+        key = _from_int(code)
+        failed = _set_item(load(header + 8 * L.H_CODES), key, code)
+        _release(key)
+        store(header + 8 * L.H_LAST_CODE, code)
+    _release(code)  # the tape holds it now
+    store(place, code)
+    store(place + 8, lasti)
+    return failed
+
+
+@_inline
+def _new_tensor(process, header, tape, value, kind, vid):
+    """A handle of a value that is on the tape already; takes over the references to ``value`` and ``vid``."""
+    tensor = _new_object(load(process + 8 * L.P_TENSOR), 0)
+    if tensor == 0:
+        return 0
+    none = load(process + 8 * L.P_NONE)
+    _hold(kind)
+    _hold(tape)
+    _hold(none)
+    _set_slot(tensor, process, L.P_TENSOR_VALUE, value)
+    _set_slot(tensor, process, L.P_TENSOR_TYPE, kind)
+    _set_slot(tensor, process, L.P_TENSOR_TAPE, tape)
+    _set_slot(tensor, process, L.P_TENSOR_VID, vid)
+    _set_slot(tensor, process, L.P_TENSOR_LEAF, none)
+    handles = load(header + 8 * L.H_HANDLES)
+    if handles != 0:
+        reference = _new_reference(tensor, 0)
+        if reference == 0 or _set_item(handles, vid, reference) != 0:
+            return 0
+        _release(reference)
+    return tensor
+
+
+@_inline
+def _run(context, x, y, n_inputs):
+    """Run an elementwise op on tensors, or a tensor and a Python number, and record it.
+
+    Returns the result's tensor; 0 after an error; -1, with nothing done, where the general path must take over: unless
+    the operands are contiguous float64 or float32 values of one type, on one tape that is recording and has room.
     """
-    header = load(load(args) + ARRAY_DATA)
-    x = load(args + 40)
-    y = load(args + 56) if n_args == 9 else x
-    n_inputs = (n_args - 5) >> 1
-    if not _has_room(header, n_inputs, 1):
-        return _none(none)
-    dtype = _dtype(header, x)
-    dtype_y = _dtype(header, y) if n_args == 9 else dtype
-    model = x  # the operand that has the result's shape
-    x_id = _as_int(load(args + 48))
-    y_id = _as_int(load(args + 64)) if n_args == 9 else L.IMMEDIATE
-    if x_id == L.IMMEDIATE:
-        model = y
-        dtype = dtype_y
-    elif y_id != L.IMMEDIATE and dtype != dtype_y:
-        return _none(none)
-    if dtype < 0:
-        return _none(none)
-    if x_id != L.IMMEDIATE and y_id != L.IMMEDIATE:
-        ndim = pointer_i4(x + ARRAY_NDIM)[0]
-        if ndim != pointer_i4(y + ARRAY_NDIM)[0]:
-            return _none(none)
-        for d in range(ndim):
-            if load(load(x + ARRAY_SHAPE) + 8 * d) != load(load(y + ARRAY_SHAPE) + 8 * d):
-                return _none(none)
-    extent = _extent(model)
-    if extent > L.SMALL:
-        return _none(none)
-    kernel = 2 * _as_int(load(args + 8)) + dtype
-    line = load(header + 8 * L.H_KERNELS) + 8 * L.KERNEL_WIDTH * kernel
+    process = load(context + 8 * L.C_PROCESS)
+    tensor_type = load(process + 8 * L.P_TENSOR)
+    x_is_tensor = load(x + _TYPE) == tensor_type
+    y_is_tensor = n_inputs == 2 and load(y + _TYPE) == tensor_type
+    model = x if x_is_tensor else y
+    if not (x_is_tensor or y_is_tensor) or load(load(process + 8 * L.P_SUSPENDED)) != 0:
+        return -1
+    tape = _slot(model, process, L.P_TENSOR_TAPE)
+    kind = _slot(model, process, L.P_TENSOR_TYPE)
+    if tape == load(process + 8 * L.P_NONE):
+        return -1
+    x_id = L.IMMEDIATE
+    y_id = L.IMMEDIATE
+    number = 0.0
+    if x_is_tensor:
+        x_id = _as_int(_slot(x, process, L.P_TENSOR_VID))
+        if x_id < 0:
+            return -1
+    if y_is_tensor:
+        y_id = _as_int(_slot(y, process, L.P_TENSOR_VID))
+        if y_id < 0:
+            return -1
+    if n_inputs == 2:
+        if x_is_tensor and y_is_tensor:
+            if _slot(y, process, L.P_TENSOR_TAPE) != tape or _slot(y, process, L.P_TENSOR_TYPE) != kind:
+                return -1
+            if _dtype(process, _slot(y, process, L.P_TENSOR_VALUE)) < 0:
+                return -1
+        else:
+            other = y if x_is_tensor else x
+            other_type = load(other + _TYPE)
+            if other_type != load(process + 8 * L.P_FLOAT) and other_type != load(process + 8 * L.P_INT):
+                return -1
+            number = _as_double(other)
+            if number == -1.0 and _error() != 0:
+                return 0
+    header = _header_of(process, tape)
+    array = _slot(model, process, L.P_TENSOR_VALUE)
+    dtype = _dtype(process, array)
+    extent = _extent(array)
+    if dtype < 0 or extent > L.SMALL or not _has_room(header, n_inputs, 1):
+        return -1
+    kernel = 2 * load(context + 8 * L.C_OPCODE) + dtype
+    line = load(process + 8 * L.P_KERNELS) + 8 * L.KERNEL_WIDTH * kernel
     address = load(line + 8 * L.KERNEL_FORWARD)
     if address == 0:
-        return _none(none)
-    out = _new_like(header, model, dtype)
-    if out == 0:
-        return 0
+        return -1
 
-    result = _as_int(load(args + 16))
+    place = scratch(2)
+    out = _new_like(process, array, dtype)
+    if out == 0 or _locate(process, header, place) != 0:
+        return 0
+    result = load(header + 8 * L.H_N_VALUES)
+    keeps = load(line + 8 * (L.KERNEL_KEEPS + (1 if x_id >= 0 else 0) + (2 if y_id >= 0 else 0)))
     row = load(header + 8 * L.H_N_ROWS)
-    recorded = (1 if x_id >= 0 else 0) + (2 if y_id >= 0 else 0)
-    keeps = load(line + 8 * (L.KERNEL_KEEPS + recorded))
     operands = _append_row(
-        header, kernel, L.KIND_ELEMENTWISE, n_inputs, result, 1, 0, keeps, load(args + 24), _as_int(load(args + 32))
+        header, kernel, L.KIND_ELEMENTWISE, n_inputs, result, 1, 0, keeps, load(place), load(place + 8)
     )
     immediate = load(header + 8 * L.H_ROWS) + 8 * (L.ROW_WIDTH * row + L.ROW_DATA)
+    _write_scalar(immediate, number, dtype)
     _write_value(header, result, out, dtype, extent, row)
     itemsize = 8 >> dtype
     store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * itemsize)
@@ -208,41 +302,86 @@ def elementwise(none, args, n_args):
     steps = scratch(4)
     dims = scratch(1)
     store(dims, extent)
-    store(operands, x_id)
-    if x_id == L.IMMEDIATE:
-        _write_scalar(immediate, _as_double(x), dtype)
-        store(pointers, immediate)
-        store(steps, 0)
-    else:
-        store(pointers, load(x + ARRAY_DATA))
-        store(steps, itemsize)
-    place = 8
-    if n_args == 9:
-        store(operands + 8, y_id)
-        if y_id == L.IMMEDIATE:
-            _write_scalar(immediate, _as_double(y), dtype)
-            store(pointers + 8, immediate)
-            store(steps + 8, 0)
+    kept = load(header + 8 * L.H_KEPT)
+    failed = 0
+    for k in range(n_inputs):
+        operand = x if k == 0 else y
+        operand_id = x_id if k == 0 else y_id
+        store(operands + 8 * k, operand_id)
+        if operand_id == L.IMMEDIATE:
+            store(pointers + 8 * k, immediate)
+            store(steps + 8 * k, 0)
         else:
-            store(pointers + 8, load(y + ARRAY_DATA))
-            store(steps + 8, itemsize)
-        place = 16
-    store(pointers + place, load(out + ARRAY_DATA))
-    store(steps + place, itemsize)
+            value = _slot(operand, process, L.P_TENSOR_VALUE)
+            store(pointers + 8 * k, load(value + ARRAY_DATA))
+            store(steps + 8 * k, itemsize)
+            if (keeps >> k) & 1:
+                failed |= _set_item(kept, _slot(operand, process, L.P_TENSOR_VID), value)
+    store(pointers + 8 * n_inputs, load(out + ARRAY_DATA))
+    store(steps + 8 * n_inputs, itemsize)
     call_kernel(address, pointers, dims, steps, L.STORE)
-    return out
+
+    vid = _from_int(result)
+    if keeps & L.KEEPS_RESULT:
+        failed |= _set_item(kept, vid, out)
+    failed |= _list_append(load(header + 8 * L.H_TYPES), kind)
+    if failed != 0:
+        return 0
+    return _new_tensor(process, header, tape, out, kind, vid)
 
 
-def append(none, args, n_args):
+def unary(self, args, n_args):
+    """``(x)``: the built-in function of a unary op; ``self`` is its context."""
+    context = load(self + ARRAY_DATA)
+    if n_args == 1:
+        result = _run(context, load(args), load(args), 1)
+        if result != -1:
+            return result
+    return _vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
+
+
+def binary(self, args, n_args):
+    """``(x, y)``: the built-in function of a binary op; ``self`` is its context."""
+    context = load(self + ARRAY_DATA)
+    if n_args == 2:
+        result = _run(context, load(args), load(args + 8), 2)
+        if result != -1:
+            return result
+    return _vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
+
+
+def reflected(self, args, n_args):
+    """``(y, x)``: a binary op with its operands exchanged, for ``__radd__`` and its like."""
+    context = load(self + ARRAY_DATA)
+    exchanged = scratch(2)
+    if n_args == 2:
+        store(exchanged, load(args + 8))
+        store(exchanged + 8, load(args))
+        result = _run(context, load(exchanged), load(exchanged + 8), 2)
+        if result != -1:
+            return result
+        return _vectorcall(load(context + 8 * L.C_GENERAL), exchanged, 2, 0)
+    return _vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
+
+
+@_inline
+def _nothing(process):
+    none = load(process + 8 * L.P_NONE)
+    _hold(none)
+    return none
+
+
+def append(self, args, n_args):
     """``(header, kernel, kind, result, n_results, data, keeps, code, lasti, *ids)``: append a row that ran elsewhere.
 
     Returns the index of the row, or None where there is no room. The values are written by ``define``.
     """
+    process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     n_operands = n_args - 9
     n_results = _as_int(load(args + 32))
     if not _has_room(header, n_operands, n_results):
-        return _none(none)
+        return _nothing(process)
     row = load(header + 8 * L.H_N_ROWS)
     operands = _append_row(
         header,
@@ -261,41 +400,43 @@ def append(none, args, n_args):
     return _from_int(row)
 
 
-def define(none, args, n_args):
+def define(self, args, n_args):
     """``(header, value, array, row)``: enter a value in the table. Returns whether there was room."""
+    process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     value = _as_int(load(args + 8))
     if value >= load(header + 8 * L.H_VALUE_CAPACITY):
         return _from_int(0)
     array = load(args + 16)
-    dtype = _dtype(header, array)
+    dtype = _dtype(process, array)
     extent = _extent(array)
     _write_value(header, value, array, dtype, extent, _as_int(load(args + 24)))
     store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + 8 * extent)
     return _from_int(1)
 
 
-def view(none, args, n_args):
+def view(self, args, n_args):
     """``(header, opcode, result, code, lasti, x, x_id, out, data)``: append a row whose result is a strided view of x.
 
     Its operands are x's id, then the view's offset in bytes, number of dimensions, shape and strides: what the
     reverse replay needs to scatter into a cotangent laid out as x. Returns None, with nothing done, unless ``out``
     lies inside a contiguous float64 or float32 ``x`` of at most ``SMALL`` elements.
     """
+    process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     x = load(args + 40)
     out = load(args + 56)
     ndim = pointer_i4(out + ARRAY_NDIM)[0]
-    dtype = _dtype(header, x)
-    if dtype < 0 or load(out + _TYPE) != load(header + 8 * L.H_NDARRAY) or not _has_room(header, 3 + 2 * ndim, 1):
-        return _none(none)
+    dtype = _dtype(process, x)
+    if dtype < 0 or load(out + _TYPE) != load(process + 8 * L.P_NDARRAY) or not _has_room(header, 3 + 2 * ndim, 1):
+        return _nothing(process)
     if load(out + ARRAY_DTYPE) != load(x + ARRAY_DTYPE):
-        return _none(none)
+        return _nothing(process)
     extent = _extent(x)
     size = _extent(out)
     offset = load(out + ARRAY_DATA) - load(x + ARRAY_DATA)
     if extent > L.SMALL or size > L.SMALL or size == 0 or offset < 0 or offset >= extent * (8 >> dtype):
-        return _none(none)
+        return _nothing(process)
     row = load(header + 8 * L.H_N_ROWS)
     result = _as_int(load(args + 16))
     operands = _append_row(
@@ -316,7 +457,7 @@ def view(none, args, n_args):
     for d in range(ndim):
         store(operands + 24 + 8 * d, load(load(out + ARRAY_SHAPE) + 8 * d))
         store(operands + 24 + 8 * (ndim + d), load(load(out + ARRAY_STRIDES) + 8 * d))
-    contiguous = _dtype(header, out)
+    contiguous = _dtype(process, out)
     _write_value(header, result, out, contiguous, size, row)
     return _from_int(row)
 
@@ -327,8 +468,9 @@ def _operand_count(row):
     return 1 if load(row + 8 * L.ROW_KIND) == L.KIND_VIEW else load(row + 8 * L.ROW_N_OPERANDS)
 
 
-def propagate(none, args, n_args):
+def propagate(self, args, n_args):
     """``(header, first_row, end_row)``: mark the results of every row that has an active operand as active."""
+    process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     values = load(header + 8 * L.H_VALUES)
     first_value = load(header + 8 * L.H_FIRST_VALUE)
@@ -347,15 +489,16 @@ def propagate(none, args, n_args):
                 place = values + 8 * (L.VALUE_WIDTH * (result + k) + L.VALUE_ACTIVE)
                 if load(place) == 0:
                     store(place, 1)
-    return _none(none)
+    return _nothing(process)
 
 
-def release(none, args, n_args):
+def release(self, args, n_args):
     """``(header, last_row)``: before a replay that frees; mark the rows that it will free and the values that stay.
 
     The seeds' VALUE_NEEDED is 2, that of all other values 0. Afterwards VALUE_NEEDED is 1 where a row that the replay
     does not reach, and that is not freed, keeps the value.
     """
+    process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     values = load(header + 8 * L.H_VALUES)
     rows = load(header + 8 * L.H_ROWS)
@@ -388,7 +531,7 @@ def release(none, args, n_args):
         if keeps & L.KEEPS_RESULT != 0:
             for k in range(load(row + 8 * L.ROW_N_RESULTS)):
                 store(values + 8 * (L.VALUE_WIDTH * (load(row + 8 * L.ROW_RESULT) + k) + L.VALUE_NEEDED), 1)
-    return _none(none)
+    return _nothing(process)
 
 
 @_inline
@@ -409,14 +552,14 @@ def _open_bar(value, dtype, clear):
 
 
 @_inline
-def _reverse_elementwise(header, row, value):
+def _reverse_elementwise(process, header, row, value):
     """Add an elementwise row's contributions. False, with nothing done, where a VJP kernel is not compiled yet."""
     values = load(header + 8 * L.H_VALUES)
     first_value = load(header + 8 * L.H_FIRST_VALUE)
     kernel = load(row + 8 * L.ROW_KERNEL)
     dtype = kernel & 1
     itemsize = 8 >> dtype
-    table = load(header + 8 * L.H_KERNELS) + 8 * (L.KERNEL_WIDTH * kernel + L.KERNEL_VJP)
+    table = load(process + 8 * L.P_KERNELS) + 8 * (L.KERNEL_WIDTH * kernel + L.KERNEL_VJP)
     operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
     n_operands = load(row + 8 * L.ROW_N_OPERANDS)
     for k in range(n_operands):
@@ -496,11 +639,12 @@ def _reverse_view(header, row, value):
                 source += itemsize
 
 
-def reverse(none, args, n_args):
+def reverse(self, args, n_args):
     """``(header, first_row, row)``: replay in reverse from ``row`` down, as far as no Python is needed.
 
     Returns the row that needs Python (a rule, or a VJP kernel that must be compiled), or ``first_row - 1``.
     """
+    process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     values = load(header + 8 * L.H_VALUES)
     first = _as_int(load(args + 8))
@@ -519,7 +663,7 @@ def reverse(none, args, n_args):
                     return _from_int(r)
                 if kind == L.KIND_VIEW:
                     _reverse_view(header, row, value)
-                elif not _reverse_elementwise(header, row, value):
+                elif not _reverse_elementwise(process, header, row, value):
                     return _from_int(r)
             if load(value + 8 * L.VALUE_ACTIVE) != 2:
                 if load(value + 8 * L.VALUE_BAR_STATE) == L.BAR_OWNED:
@@ -529,25 +673,27 @@ def reverse(none, args, n_args):
     return _from_int(first - 1)
 
 
-def give(none, args, n_args):
+def give(self, args, n_args):
     """``(header, value, array, state)``: make an array (contiguous, of the value's extent and dtype) its cotangent."""
+    process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     value = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * _as_int(load(args + 8))
     store(value + 8 * L.VALUE_BAR, load(load(args + 16) + ARRAY_DATA))
     store(value + 8 * L.VALUE_BAR_STATE, _as_int(load(args + 24)))
-    return _none(none)
+    return _nothing(process)
 
 
-def take(none, args, n_args):
+def take(self, args, n_args):
     """``(header, value, array)``: move the cotangent that native code owns into ``array`` and free it.
 
     ``array`` may be None: then the cotangent is dropped. Returns the state that the cotangent had.
     """
+    process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     value = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * _as_int(load(args + 8))
     state = load(value + 8 * L.VALUE_BAR_STATE)
     if state == L.BAR_OWNED:
-        if load(args + 16) != none:
+        if load(args + 16) != load(process + 8 * L.P_NONE):
             dtype = load(value + 8 * L.VALUE_DTYPE)
             n_bytes = load(value + 8 * L.VALUE_SIZE) * (8 >> dtype)
             _memcpy(load(load(args + 16) + ARRAY_DATA), load(value + 8 * L.VALUE_BAR), n_bytes)

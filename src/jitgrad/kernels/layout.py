@@ -63,13 +63,39 @@ H_VALUE_CAPACITY: Final = 7
 H_N_VALUES: Final = 8
 H_BYTES: Final = 9  # bytes of all results recorded since the last compaction
 H_BYTE_LIMIT: Final = 10
-H_KERNELS: Final = 11
-H_FLOAT64: Final = 12  # address of NumPy's float64 descriptor
-H_FLOAT32: Final = 13
-H_NDARRAY: Final = 14  # address of the type numpy.ndarray
-H_NEW_ARRAY: Final = 15  # address of PyArray_New
-H_FIRST_VALUE: Final = 16  # values below this id take no part in the running replay
-H_WIDTH: Final = 24
+H_FIRST_VALUE: Final = 11  # values below this id take no part in the running replay
+H_KEPT: Final = 12  # addresses of the tape's Python objects: the dict of residuals, ...
+H_TYPES: Final = 13  # ... the list of types, ...
+H_CODES: Final = 14  # ... the dict that keeps code objects alive, by address, ...
+H_LAST_CODE: Final = 15  # ... the code object that was entered last, ...
+H_HANDLES: Final = 16  # ... and the dict of weak references to tensors, or 0
+H_WIDTH: Final = 20
+
+# What native code must know of this process: one array for all, whose address every op's context holds.
+P_KERNELS: Final = 0  # the kernel table
+P_SUSPENDED: Final = 1  # how many contexts have recording switched off
+P_FLOAT64: Final = 2  # NumPy's descriptors
+P_FLOAT32: Final = 3
+P_NDARRAY: Final = 4  # types
+P_FLOAT: Final = 5
+P_INT: Final = 6
+P_TENSOR: Final = 7
+P_NONE: Final = 8
+P_NEW_ARRAY: Final = 9  # PyArray_New
+P_PASSING: Final = 10  # a code object of ours whose frames stand for their callers'
+P_TENSOR_VALUE: Final = 11  # where the slots lie in a Tensor ...
+P_TENSOR_TYPE: Final = 12
+P_TENSOR_TAPE: Final = 13
+P_TENSOR_VID: Final = 14
+P_TENSOR_LEAF: Final = 15
+P_TAPE_HEADER: Final = 16  # ... and the header in a Tape
+P_WIDTH: Final = 20
+
+# An op's context: what its built-in function carries.
+C_PROCESS: Final = 0
+C_OPCODE: Final = 1
+C_GENERAL: Final = 2  # the Python function that takes whatever the native path does not
+C_WIDTH: Final = 3
 
 # The kernel table: a line an op and dtype; the forward kernel, what to keep, a group for each operand's VJP kernel.
 KERNEL_FORWARD: Final = 0
