@@ -92,7 +92,7 @@ def _push(
         tape.immediate(row) if value == L.IMMEDIATE else value_of(value) if value >= 0 else None for value in ids
     ]
     out_types = tape.types[result : result + n_results]
-    params = tape.params[row[L.ROW_DATA]] if row[L.ROW_KIND] != L.KIND_ELEMENTWISE and row[L.ROW_DATA] >= 0 else {}
+    params = tape.params_of(row)
     for k in active:
         if op.rule_of(k) is None and not (op.operands and op.operands[k] in op.discrete):
             raise NoGradientError.op(op.name, op.operands[k] if op.operands else None)

@@ -20,14 +20,16 @@ __all__ = [
     "KERNELS",
     "SUSPENDED",
     "append",
+    "attach",
+    "begin",
     "define",
+    "end",
     "give",
     "introduce_tape",
     "introduce_tensor",
     "method",
     "operation",
     "pass_over",
-    "propagate",
     "release",
     "reverse",
     "take",
@@ -110,9 +112,10 @@ def introduce_tape(cls: type) -> None:
     _PROCESS[L.P_TAPE_HEADER] = _offset(object.__new__(cls), "header")
 
 
-def introduce_tensor(cls: type) -> None:
-    """Tell native code what a Tensor is and where its slots lie."""
+def introduce_tensor(cls: type, scalars: tuple[object, object]) -> None:
+    """Tell native code what a Tensor is, where its slots lie, and the types of float64 and float32 scalars."""
     _PROCESS[L.P_TENSOR] = id(cls)
+    _PROCESS[L.P_SCALAR_FLOAT64], _PROCESS[L.P_SCALAR_FLOAT32] = map(id, scalars)
     for column, slot in (
         (L.P_TENSOR_VALUE, "_value"),
         (L.P_TENSOR_TYPE, "_type"),
@@ -123,9 +126,19 @@ def introduce_tensor(cls: type) -> None:
         _PROCESS[column] = _offset(object.__new__(cls), slot)
 
 
+_PASSING = np.zeros(L.PASSING_SIZE, dtype=np.int64)
+_PROCESS[L.P_PASSING] = _PASSING.ctypes.data
+
+
 def pass_over(code: CodeType) -> None:
     """Say that frames of ``code`` only hand on what their callers' lines have called."""
-    _PROCESS[L.P_PASSING] = id(code)
+    if np.count_nonzero(_PASSING) > L.PASSING_SIZE // 2:
+        raise RuntimeError("too many functions of jitgrad's own to pass over")
+    at = (id(code) >> 4) % L.PASSING_SIZE
+    while _PASSING[at] not in (0, id(code)):
+        at = (at + 1) % L.PASSING_SIZE
+    _PASSING[at] = id(code)
+    _held.append(code)
 
 
 def _entry(name: str) -> Callable[..., Any]:
@@ -135,7 +148,9 @@ def _entry(name: str) -> Callable[..., Any]:
 append = _entry("append")
 define = _entry("define")
 view = _entry("view")
-propagate = _entry("propagate")
+attach = _entry("attach")
+begin = _entry("begin")
+end = _entry("end")
 release = _entry("release")
 reverse = _entry("reverse")
 give = _entry("give")
@@ -143,13 +158,13 @@ take = _entry("take")
 
 
 def operation(
-    name: str, entry: str, opcode: int, general: Callable[..., Any], doc: str | None = None
+    name: str, entry: str, opcode: int, general: Callable[..., Any], doc: str | None = None, mean: bool = False
 ) -> Callable[..., Any]:
-    """Make the built-in function of an elementwise op, ``entry`` being "unary", "binary" or "reflected".
+    """Make the built-in function of an op, ``entry`` being "unary", "binary", "reflected" or "total".
 
     It runs and records the op natively where it can, and calls ``general`` where it cannot.
     """
-    context = np.array([_PROCESS.ctypes.data, opcode, id(general)], dtype=np.int64)
+    context = np.array([_PROCESS.ctypes.data, opcode, id(general), mean], dtype=np.int64)
     _held.append(general)
     return compiler.builtin(name, _address(entry), context, doc)
 

@@ -99,10 +99,9 @@ class _Bars:
         self._give(value, array, L.BAR_BORROWED)
         return array
 
-    def drop(self, first_value: int) -> None:
+    def end(self) -> None:
         """Free what is left: after an error, or because nothing wanted it."""
-        for value in self.tape.values_with_bars(first_value):
-            native.take(self.tape.header, value, None)
+        native.end(self.tape.header)
         self.arrays.clear()
 
 
@@ -132,7 +131,7 @@ def _contributions(
     ]
     types = [tape.types[value] if value >= 0 else None for value in ids]
     out = value_of(result) if n_results == 1 else tuple(value_of(result + k) for k in range(n_results))
-    params = tape.params[row[L.ROW_DATA]] if row[L.ROW_KIND] != L.KIND_ELEMENTWISE and row[L.ROW_DATA] >= 0 else {}
+    params = tape.params_of(row)
     for k in active:
         rule = op.rule_of(k)
         if rule is None:
@@ -185,7 +184,7 @@ def replay_arrays(
         Cotangents by value id; a wanted value that nothing reached is missing.
     """
     last = max((tape.producer(value) for value in seeds), default=-1)
-    tape.activate(wanted, first_value, first_row, last + 1)
+    native.begin(tape.header, first_value, first_row, last + 1, *wanted)
     bars = _Bars(tape)
     held = set(wanted)
     kept = tape.kept
@@ -223,7 +222,7 @@ def replay_arrays(
             at -= 1
         return {value: bars.take(value) for value in wanted if tape.bar_state(value) != L.BAR_NONE}
     finally:
-        bars.drop(first_value)
+        bars.end()
         if shared and not retain:
             tape.end_release()
 
@@ -241,7 +240,7 @@ def replay_tensors(
     It is recorded on the same tape, or, if that tape's trace is over, on the tape of the seeds.
     """
     last = max((tape.producer(value) for value in seeds), default=-1)
-    tape.activate(wanted, first_value, first_row, last + 1)
+    native.begin(tape.header, first_value, first_row, last + 1, *wanted)
     active = tape.active_flags()
     held = set(wanted)
     bars: dict[int, Tensor] = {value: seed for value, seed in seeds.items() if active[value]}

@@ -27,6 +27,11 @@ __all__ = ["Tape"]
 _FIRST_ROWS = 128
 _FIRST_BYTES = 64 << 20
 
+# Storage of tapes that have ended: to find addresses of arrays costs more than a small gradient.
+_SPARE: list[tuple[Any, ...]] = []
+_MAX_SPARE = 8
+_MAX_SPARE_ROWS = 1 << 14
+
 
 class Tape:
     """A list of instructions over numbered values.
@@ -56,9 +61,12 @@ class Tape:
     )
 
     def __init__(self, *, tracks_handles: bool = False) -> None:
-        self.header = np.zeros(L.H_WIDTH, dtype=np.int64)
-        self.header[L.H_BYTE_LIMIT] = _FIRST_BYTES if tracks_handles else 1 << 62
-        self._allocate(_FIRST_ROWS, 3 * _FIRST_ROWS, 2 * _FIRST_ROWS)
+        if not tracks_handles and _SPARE:
+            self.header, self._rows, self._operands, self._values = _SPARE.pop()
+        else:
+            self.header = np.zeros(L.H_WIDTH, dtype=np.int64)
+            self.header[L.H_BYTE_LIMIT] = _FIRST_BYTES if tracks_handles else 1 << 62
+            self._allocate(_FIRST_ROWS, 3 * _FIRST_ROWS, 2 * _FIRST_ROWS)
         self.types: list[ArrayType] = []  # of each value
         self.kept: dict[int, np.ndarray[Any, Any]] = {}  # residuals, by value
         self.params: list[dict[str, Any]] = []
@@ -68,16 +76,11 @@ class Tape:
         self.handles: dict[int, weakref.ref[Tensor]] | None = {} if tracks_handles else None
         self.ended = False
         self.locked = False  # while a replay walks the rows, they keep their numbers
-        self._publish()
+        native.attach(self.header, self.kept, self.types, self.codes, self.handles, True)
 
     def _publish(self) -> None:
         """Tell native code where the tape's Python objects are: to be called when one has been replaced."""
-        header = self.header
-        header[L.H_KEPT] = id(self.kept)
-        header[L.H_TYPES] = id(self.types)
-        header[L.H_CODES] = id(self.codes)
-        header[L.H_LAST_CODE] = 0
-        header[L.H_HANDLES] = 0 if self.handles is None else id(self.handles)
+        native.attach(self.header, self.kept, self.types, self.codes, self.handles)
 
     @property
     def count(self) -> int:
@@ -204,6 +207,14 @@ class Tape:
         bits = np.array(row[L.ROW_DATA], dtype=np.int64)
         return float(bits.view(np.float32)[0] if row[L.ROW_KERNEL] & 1 else bits.view(np.float64)[()])
 
+    def params_of(self, row: Sequence[int]) -> dict[str, Any]:
+        """Return an instruction's static parameters."""
+        kind = row[L.ROW_KIND]
+        if kind == L.KIND_TOTAL:
+            ndim = self.types[self._operands[row[L.ROW_OPERANDS]]].ndim
+            return {"axes": tuple(range(ndim)), "keepdims": False}
+        return {} if kind == L.KIND_ELEMENTWISE else self.params[row[L.ROW_DATA]]
+
     def producer(self, value: int) -> int:
         """Return the row that made a value, -1 for an input."""
         return int(self._values[value, L.VALUE_ROW])
@@ -219,14 +230,6 @@ class Tape:
 
     # -- marks for the replays ------------------------------------------------------------------------------
 
-    def activate(self, wanted: Iterable[int], first_value: int, first_row: int, end_row: int) -> None:
-        """Mark every value that depends on a wanted one, among those from ``first_value`` on."""
-        self.header[L.H_FIRST_VALUE] = first_value
-        self._values[first_value : self.count, L.VALUE_ACTIVE] = 0
-        for value in wanted:
-            self._values[value, L.VALUE_ACTIVE] = 2
-        native.propagate(self.header, first_row, end_row)
-
     def is_active(self, value: int) -> bool:
         """Tell whether the running replay wants what flows through a value."""
         return value >= self.header[L.H_FIRST_VALUE] and bool(self._values[value, L.VALUE_ACTIVE])
@@ -239,12 +242,6 @@ class Tape:
     def bar_state(self, value: int) -> int:
         """Return where the cotangent of a value is, one of the BAR constants of the layout."""
         return int(self._values[value, L.VALUE_BAR_STATE])
-
-    def values_with_bars(self, first_value: int) -> list[int]:
-        """Return the values that have a cotangent at the moment."""
-        states = self._values[first_value : self.count, L.VALUE_BAR_STATE]
-        found: list[int] = (np.flatnonzero(states) + first_value).tolist()
-        return found
 
     def begin_release(self, seeds: Iterable[int], last_row: int) -> None:
         """Find out what a replay from ``seeds`` may drop: see ``may_drop``."""
@@ -271,6 +268,12 @@ class Tape:
         """Refuse further instructions: the transform that traced the function is over."""
         self.ended = True
         self.header[L.H_ROW_CAPACITY] = 0
+
+    def recycle(self) -> None:
+        """Hand the storage of an ended tape, to which nothing else refers, on to the next one."""
+        if len(_SPARE) < _MAX_SPARE and len(self._rows) <= _MAX_SPARE_ROWS:
+            self.header[L.H_ROW_CAPACITY] = len(self._rows)
+            _SPARE.append((self.header, self._rows, self._operands, self._values))
 
     def compact(self) -> None:
         """Drop every instruction and value from which no tensor can be reached, and number the rest anew.
@@ -318,7 +321,7 @@ class Tape:
             filled += len(piece)
             pieces.append(piece)
             row[L.ROW_RESULT] = new_id[row[L.ROW_RESULT]]
-            if row[L.ROW_KIND] != L.KIND_ELEMENTWISE and row[L.ROW_DATA] >= 0:
+            if row[L.ROW_KIND] in (L.KIND_RULE, L.KIND_VIEW):
                 params.append(self.params[row[L.ROW_DATA]])
                 row[L.ROW_DATA] = len(params) - 1
         if pieces:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitgrad.core import native
-from jitgrad.core.types import ArrayType, type_of
+from jitgrad.core.types import ArrayType, array_type, type_of
 
 if TYPE_CHECKING:
     from jitgrad.core.tape import Tape
@@ -80,7 +80,7 @@ class Tensor:
         return tensor, (self._value, self._value.dtype, requires_grad)
 
 
-native.introduce_tensor(Tensor)
+native.introduce_tensor(Tensor, tuple(array_type((), np.dtype(name)) for name in ("float64", "float32")))
 _new = object.__new__
 
 

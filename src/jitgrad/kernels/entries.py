@@ -179,18 +179,36 @@ def _header_of(process, tape):
 
 
 @_inline
+def _passes(process, code):
+    """Whether frames of a code object stand for their callers'."""
+    table = load(process + 8 * L.P_PASSING)
+    at = (code >> 4) & (L.PASSING_SIZE - 1)
+    while True:
+        entry = load(table + 8 * at)
+        if entry == code:
+            return True
+        if entry == 0:
+            return False
+        at = (at + 1) & (L.PASSING_SIZE - 1)
+
+
+@_inline
 def _locate(process, header, place):
     """Write the running Python code object and the offset in it to ``place``. Returns -1 after an error."""
     frame = _frame()
     code = _frame_code(frame)
     lasti = _frame_lasti(frame)
-    if code == load(process + 8 * L.P_PASSING):
+    _hold(frame)
+    while _passes(process, code):
         back = _frame_back(frame)
-        if back != 0:
-            _release(code)
-            code = _frame_code(back)
-            lasti = _frame_lasti(back)
-            _release(back)
+        if back == 0:
+            break
+        _release(frame)
+        _release(code)
+        frame = back
+        code = _frame_code(frame)
+        lasti = _frame_lasti(frame)
+    _release(frame)
     failed = 0
     if code != load(header + 8 * L.H_LAST_CODE):
         key = _from_int(code)
@@ -365,6 +383,109 @@ def reflected(self, args, n_args):
 
 
 @_inline
+def _sum_f8(address, n):
+    """Sum in eight interleaved partial sums: vectorised, and of smaller error than one running sum."""
+    x = pointer_f8(address)
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    whole = n - n % 8
+    for i in range(0, whole, 8):
+        s0 += x[i]
+        s1 += x[i + 1]
+        s2 += x[i + 2]
+        s3 += x[i + 3]
+        s4 += x[i + 4]
+        s5 += x[i + 5]
+        s6 += x[i + 6]
+        s7 += x[i + 7]
+    total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    for i in range(whole, n):
+        total += x[i]
+    return total
+
+
+@_inline
+def _sum_f4(address, n):
+    """Sum in double precision."""
+    x = pointer_f4(address)
+    total = 0.0
+    for i in range(n):
+        total += x[i]
+    return total
+
+
+@_inline
+def _total(context, x, scalar_type):
+    """Sum or mean of all elements of a tensor, recorded. Returns as `_run` does."""
+    process = load(context + 8 * L.C_PROCESS)
+    if load(x + _TYPE) != load(process + 8 * L.P_TENSOR) or load(load(process + 8 * L.P_SUSPENDED)) != 0:
+        return -1
+    tape = _slot(x, process, L.P_TENSOR_TAPE)
+    x_id = _as_int(_slot(x, process, L.P_TENSOR_VID))
+    if tape == load(process + 8 * L.P_NONE) or x_id < 0:
+        return -1
+    header = _header_of(process, tape)
+    array = _slot(x, process, L.P_TENSOR_VALUE)
+    dtype = _dtype(process, array)
+    extent = _extent(array)
+    if dtype < 0 or extent == 0 or extent > L.SMALL or not _has_room(header, 1, 1):
+        return -1
+    place = scratch(2)
+    out = call_new_array(
+        load(process + 8 * L.P_NEW_ARRAY), load(process + 8 * L.P_NDARRAY), 0, place, 12 - dtype, 0, 0, 0, 0, 0
+    )
+    if out == 0 or _locate(process, header, place) != 0:
+        return 0
+    scale = 1.0 / extent if load(context + 8 * L.C_MEAN) != 0 else 1.0
+    address = load(array + ARRAY_DATA)
+    if dtype == 0:
+        total = _sum_f8(address, extent)
+    else:
+        total = _sum_f4(address, extent)
+    _write_scalar(load(out + ARRAY_DATA), total / extent if load(context + 8 * L.C_MEAN) != 0 else total, dtype)
+    result = load(header + 8 * L.H_N_VALUES)
+    row = load(header + 8 * L.H_N_ROWS)
+    kernel = 2 * load(context + 8 * L.C_OPCODE) + dtype
+    operands = _append_row(header, kernel, L.KIND_TOTAL, 1, result, 1, 0, 0, load(place), load(place + 8))
+    store(operands, x_id)
+    _write_scalar(load(header + 8 * L.H_ROWS) + 8 * (L.ROW_WIDTH * row + L.ROW_DATA), scale, 0)
+    _write_value(header, result, out, dtype, 1, row)
+    kind = load(scalar_type + 8 * dtype)
+    vid = _from_int(result)
+    if _list_append(load(header + 8 * L.H_TYPES), kind) != 0:
+        return 0
+    return _new_tensor(process, header, tape, out, kind, vid)
+
+
+def total(self, args, n_args):
+    """``(x)``: the built-in function of a sum or mean over all elements; ``self`` is its context."""
+    context = load(self + ARRAY_DATA)
+    if n_args == 1:
+        process = load(context + 8 * L.C_PROCESS)
+        result = _total(context, load(args), process + 8 * L.P_SCALAR_FLOAT64)
+        if result != -1:
+            return result
+    return _vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
+
+
+def attach(self, args, n_args):
+    """``(header, kept, types, codes, handles[, empty])``: tell a tape its Python objects; empty it with a sixth."""
+    process = load(self + ARRAY_DATA)
+    header = load(load(args) + ARRAY_DATA)
+    store(header + 8 * L.H_KEPT, load(args + 8))
+    store(header + 8 * L.H_TYPES, load(args + 16))
+    store(header + 8 * L.H_CODES, load(args + 24))
+    store(header + 8 * L.H_LAST_CODE, 0)
+    handles = load(args + 32)
+    store(header + 8 * L.H_HANDLES, 0 if handles == load(process + 8 * L.P_NONE) else handles)
+    if n_args == 6:
+        store(header + 8 * L.H_N_ROWS, 0)
+        store(header + 8 * L.H_N_OPERANDS, 0)
+        store(header + 8 * L.H_N_VALUES, 0)
+        store(header + 8 * L.H_BYTES, 0)
+    return _nothing(process)
+
+
+@_inline
 def _nothing(process):
     none = load(process + 8 * L.P_NONE)
     _hold(none)
@@ -468,13 +589,22 @@ def _operand_count(row):
     return 1 if load(row + 8 * L.ROW_KIND) == L.KIND_VIEW else load(row + 8 * L.ROW_N_OPERANDS)
 
 
-def propagate(self, args, n_args):
-    """``(header, first_row, end_row)``: mark the results of every row that has an active operand as active."""
+def begin(self, args, n_args):
+    """``(header, first_value, first_row, end_row, *wanted)``: mark what a replay of these rows has to look at.
+
+    Of the values from ``first_value`` on, the wanted ones become active and held, and with them the results of every
+    row that has an active operand.
+    """
     process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     values = load(header + 8 * L.H_VALUES)
-    first_value = load(header + 8 * L.H_FIRST_VALUE)
-    for r in range(_as_int(load(args + 8)), _as_int(load(args + 16))):
+    first_value = _as_int(load(args + 8))
+    store(header + 8 * L.H_FIRST_VALUE, first_value)
+    for v in range(first_value, load(header + 8 * L.H_N_VALUES)):
+        store(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE), 0)
+    for k in range(4, n_args):
+        store(values + 8 * (L.VALUE_WIDTH * _as_int(load(args + 8 * k)) + L.VALUE_ACTIVE), 2)
+    for r in range(_as_int(load(args + 16)), _as_int(load(args + 24))):
         row = load(header + 8 * L.H_ROWS) + 8 * L.ROW_WIDTH * r
         operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
         active = 0
@@ -489,6 +619,18 @@ def propagate(self, args, n_args):
                 place = values + 8 * (L.VALUE_WIDTH * (result + k) + L.VALUE_ACTIVE)
                 if load(place) == 0:
                     store(place, 1)
+    return _nothing(process)
+
+
+def end(self, args, n_args):
+    """``(header,)``: after a replay, whether it came through or not; free the cotangents that are left."""
+    process = load(self + ARRAY_DATA)
+    header = load(load(args) + ARRAY_DATA)
+    for v in range(load(header + 8 * L.H_FIRST_VALUE), load(header + 8 * L.H_N_VALUES)):
+        value = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * v
+        if load(value + 8 * L.VALUE_BAR_STATE) == L.BAR_OWNED:
+            _free(load(value + 8 * L.VALUE_BAR))
+        store(value + 8 * L.VALUE_BAR_STATE, L.BAR_NONE)
     return _nothing(process)
 
 
@@ -639,6 +781,27 @@ def _reverse_view(header, row, value):
                 source += itemsize
 
 
+@_inline
+def _reverse_total(header, row, value):
+    """Add a total's cotangent, scaled, to every element of its operand's."""
+    dtype = load(row + 8 * L.ROW_KERNEL) & 1
+    operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+    operand = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * load(operands)
+    held = _open_bar(operand, dtype, False)
+    n = load(operand + 8 * L.VALUE_SIZE)
+    scale = pointer_f8(row + 8 * L.ROW_DATA)[0]
+    if dtype == 0:
+        bar = pointer_f8(load(operand + 8 * L.VALUE_BAR))
+        g = pointer_f8(load(value + 8 * L.VALUE_BAR))[0] * scale
+        for i in range(n):
+            bar[i] = bar[i] + g if held else g
+    else:
+        narrow = pointer_f4(load(operand + 8 * L.VALUE_BAR))
+        h = pointer_f4(load(value + 8 * L.VALUE_BAR))[0] * scale
+        for i in range(n):
+            narrow[i] = narrow[i] + h if held else h
+
+
 def reverse(self, args, n_args):
     """``(header, first_row, row)``: replay in reverse from ``row`` down, as far as no Python is needed.
 
@@ -663,6 +826,8 @@ def reverse(self, args, n_args):
                     return _from_int(r)
                 if kind == L.KIND_VIEW:
                     _reverse_view(header, row, value)
+                elif kind == L.KIND_TOTAL:
+                    _reverse_total(header, row, value)
                 elif not _reverse_elementwise(process, header, row, value):
                     return _from_int(r)
             if load(value + 8 * L.VALUE_ACTIVE) != 2:

@@ -31,6 +31,7 @@ BEING_FREED: Final = 2  # by the replay that is running
 KIND_RULE: Final = 0  # the VJP rule runs in Python, on arrays or tensors
 KIND_ELEMENTWISE: Final = 1  # contiguous operands of one extent, or scalars: the VJP kernels run natively
 KIND_VIEW: Final = 2  # the result is a strided view of the one operand: the VJP is a strided scatter
+KIND_TOTAL: Final = 3  # the sum of all elements, times the scalar in ROW_DATA
 
 IMMEDIATE: Final = -1  # operand id of a Python scalar that stands in ROW_DATA
 CONSTANT: Final = -2  # operand id of a value that no derivative is asked of and no rule needs
@@ -82,20 +83,25 @@ P_INT: Final = 6
 P_TENSOR: Final = 7
 P_NONE: Final = 8
 P_NEW_ARRAY: Final = 9  # PyArray_New
-P_PASSING: Final = 10  # a code object of ours whose frames stand for their callers'
+P_PASSING: Final = 10  # a hash table of the code objects of ours whose frames stand for their callers'
 P_TENSOR_VALUE: Final = 11  # where the slots lie in a Tensor ...
 P_TENSOR_TYPE: Final = 12
 P_TENSOR_TAPE: Final = 13
 P_TENSOR_VID: Final = 14
 P_TENSOR_LEAF: Final = 15
 P_TAPE_HEADER: Final = 16  # ... and the header in a Tape
+P_SCALAR_FLOAT64: Final = 17  # the ArrayTypes of scalars
+P_SCALAR_FLOAT32: Final = 18
 P_WIDTH: Final = 20
+
+PASSING_SIZE: Final = 4096  # a power of 2; an address is looked for from (address >> 4) % PASSING_SIZE on
 
 # An op's context: what its built-in function carries.
 C_PROCESS: Final = 0
 C_OPCODE: Final = 1
 C_GENERAL: Final = 2  # the Python function that takes whatever the native path does not
-C_WIDTH: Final = 3
+C_MEAN: Final = 3  # of a total: whether to divide by the number of elements
+C_WIDTH: Final = 4
 
 # The kernel table: a line an op and dtype; the forward kernel, what to keep, a group for each operand's VJP kernel.
 KERNEL_FORWARD: Final = 0

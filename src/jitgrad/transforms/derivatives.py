@@ -72,8 +72,10 @@ def _value_and_grad(
             grads = session.pull([(out, np.ones(out.shape, out.dtype))])
         else:
             grads = session.pull([])
-        grads = [result(bar, session.nested) for bar in grads]
-        return _outputs(out, session), _unflatten(spec, grads), _outputs(aux, session)
+        handed = _outputs(out, session), _unflatten(spec, [result(bar, session.nested) for bar in grads])
+        out, aux = None, _outputs(aux, session)
+    session.recycle()
+    return (*handed, aux)
 
 
 def grad(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:

@@ -7,6 +7,7 @@ tensors: so derivatives of derivatives are derivatives of recorded rows, with no
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -81,6 +82,13 @@ class Session:
             handle = on_tape(value, self.tape, self.tape.define(value))
         self.inputs.append(handle._vid)
         return handle
+
+    def recycle(self) -> None:
+        """Let the next trace use this one's storage, unless a tensor has escaped that still refers to the tape."""
+        if not self.nested:
+            tape = self.__dict__.pop("tape")
+            if sys.getrefcount(tape) == 2:
+                tape.recycle()
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value was recorded in this session."""
