@@ -14,7 +14,7 @@ import hashlib
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class Elementwise(Op):
         partials: dict[str, Callable[..., Any]],
         *,
         fallback: Callable[..., Any],
-        absorbing: bool,
+        absorbing: bool | Literal["both"],
         node: str | None,
         numpy: Sequence[Callable[..., Any]],
         samples: Samples,
@@ -213,9 +213,11 @@ class Elementwise(Op):
         return self.product(g, self.partials[operands[k]](*residuals))
 
     def product(self, g: Any, partial: Any) -> Any:
-        """Return ``g * partial``; of an absorbing op, 0 where g is exactly 0."""
+        """Return ``g * partial``; of an absorbing op, 0 where g is exactly 0 (or the partial is, if ``"both"``)."""
         if type(partial) is float and partial == 1.0:
             return g
+        if self.absorbing == "both":
+            return REGISTRY["multiply_absorbing"](g, partial)
         return REGISTRY["multiply_no_nan" if self.absorbing else "multiply"](g, partial)
 
     def _rule(self, operand: str) -> Callable[..., Any]:
@@ -274,7 +276,7 @@ def elementwise(
     *,
     numpy: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
     fallback: Callable[..., Any] | None = None,
-    absorbing: bool = True,
+    absorbing: bool | Literal["both"] = True,
     node: str | None = None,
     samples: Samples,
     linear: str | None = None,
@@ -295,9 +297,10 @@ def elementwise(
     fallback : callable, optional
         Computes the op on arrays that are neither float64 nor float32. Defaults to the first of ``numpy``, then to
         ``value`` on arrays.
-    absorbing : bool
+    absorbing : bool or "both"
         Whether a cotangent of exactly zero stays zero where the partial is infinite or NaN. Off for ops whose partials
-        are finite wherever the op is.
+        are finite wherever the op is. ``"both"``: a partial of exactly zero also makes zero of an infinite cotangent,
+        for ops that choose: ``sqrt(maximum(x, 0))`` does not vary with a negative x.
     node : str, optional
         What PyTorch calls the node.
     samples : callable

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 from jitgrad.kernels.layout import ACCUMULATE, CALLED_BY_NUMPY
 
@@ -82,13 +82,19 @@ def forward_kernel(scalar: Callable[..., Any], n_inputs: int, dtype: str) -> Cal
     return _kernel(names, f"r = scalar({', '.join(names)})", dtype, False, {"scalar": scalar})
 
 
-def vjp_kernel(partial: Callable[..., Any], n_residuals: int, dtype: str, absorbing: bool) -> Callable[..., Any]:
+def vjp_kernel(
+    partial: Callable[..., Any], n_residuals: int, dtype: str, absorbing: bool | Literal["both"]
+) -> Callable[..., Any]:
     """``bar[i] (+)= g[i] * partial(residuals[i]...)``; the arguments are g, the residuals, bar.
 
     With ``absorbing``, a cotangent of exactly zero stays zero whatever the partial, as in TensorFlow's
-    ``multiply_no_nan``: the branch of a ``where`` that was not taken gives no NaN.
+    ``multiply_no_nan``: the branch of a ``where`` that was not taken gives no NaN. ``"both"``: a partial of exactly
+    zero does the same to an infinite cotangent.
     """
     residuals = [f"x{k}" for k in range(n_residuals)]
     call = f"partial({', '.join(residuals)})"
-    body = f"p = {call}; r = g if g == 0 else g * p" if absorbing else f"r = g * {call}"
+    body = f"r = g * {call}"
+    if absorbing:
+        otherwise = "p if p == 0 else g * p" if absorbing == "both" else "g * p"
+        body = f"p = {call}; r = g if g == 0 else {otherwise}"
     return _kernel(["g", *residuals], body, dtype, True, {"partial": partial})
