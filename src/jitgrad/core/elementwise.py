@@ -107,10 +107,10 @@ class Elementwise(Op):
             doc=doc,
         )
         patterns = [[bool(mask >> k & 1) for k in range(len(operands))] for mask in range(1 << len(operands))]
-        self.kept_by_mask = [self.keeps(pattern) for pattern in patterns]
+        kept = [self.needs(tuple(pattern))[2] for pattern in patterns]
         for dtype in (0, 1):
             line = native.KERNELS[2 * self.index + dtype]
-            line[L.KERNEL_KEEPS : L.KERNEL_KEEPS + len(patterns)] = self.kept_by_mask
+            line[L.KERNEL_KEEPS : L.KERNEL_KEEPS + len(patterns)] = kept
         entry = {1: "unary", 2: "binary"}.get(len(operands))
         if entry is not None:
             self.call = native.operation(name, entry, self.index, self._general, doc)
@@ -251,8 +251,8 @@ class Elementwise(Op):
         if not native_row:
             return super().record(tape, args, values, out, params)
         tape.reserve(len(args), len(args) + 1)
-        ids, on = operand_ids(tape, args)
-        keeps = self.keeps(on)
+        ids = operand_ids(tape, args)
+        keeps = self.needs(tuple([vid >= 0 for vid in ids]))[2]
         bits = 0
         for k, value in enumerate(values):
             if type(value) is float or type(value) is int:
@@ -264,7 +264,7 @@ class Elementwise(Op):
                 if ids[k] == L.CONSTANT:
                     ids[k] = tape.define(value)
                 tape.kept[ids[k]] = value
-        (vid,) = tape.append(self.index, L.KIND_ELEMENTWISE, ids, (out,), None, dtype, bits, keeps)
+        vid = tape.append(self.index, L.KIND_ELEMENTWISE, ids, (out,), None, dtype, bits, keeps)
         if keeps & L.KEEPS_RESULT:
             tape.kept[vid] = out
         return on_tape(out, tape, vid)
@@ -337,3 +337,5 @@ def elementwise(
         doc=doc or (functions[0].__doc__ if functions else None),
     )
 
+
+native.pass_over(Elementwise.__call__.__code__)

@@ -32,6 +32,7 @@ __all__ = [
     "pass_over",
     "release",
     "reverse",
+    "room",
     "take",
     "ufunc",
     "view",
@@ -93,6 +94,9 @@ _PROCESS[L.P_NDARRAY] = id(np.ndarray)
 _PROCESS[L.P_FLOAT] = id(float)
 _PROCESS[L.P_INT] = id(int)
 _PROCESS[L.P_NONE] = id(None)
+_PROCESS[L.P_ELLIPSIS] = id(...)
+_PROCESS[L.P_SLICE] = id(slice)
+_PROCESS[L.P_TUPLE] = id(tuple)
 _PROCESS[L.P_NEW_ARRAY] = _PYARRAY_NEW
 
 
@@ -112,9 +116,10 @@ def introduce_tape(cls: type) -> None:
     _PROCESS[L.P_TAPE_HEADER] = _offset(object.__new__(cls), "header")
 
 
-def introduce_tensor(cls: type, scalars: tuple[object, object]) -> None:
-    """Tell native code what a Tensor is, where its slots lie, and the types of float64 and float32 scalars."""
+def introduce_tensor(cls: type, scalars: tuple[object, object], type_of: Callable[..., Any]) -> None:
+    """Tell native code what a Tensor is, where its slots lie, the types of scalars, and how other types are found."""
     _PROCESS[L.P_TENSOR] = id(cls)
+    _PROCESS[L.P_TYPE_OF] = id(type_of)
     _PROCESS[L.P_SCALAR_FLOAT64], _PROCESS[L.P_SCALAR_FLOAT32] = map(id, scalars)
     for column, slot in (
         (L.P_TENSOR_VALUE, "_value"),
@@ -145,6 +150,7 @@ def _entry(name: str) -> Callable[..., Any]:
     return compiler.builtin(name, _address(name), _PROCESS)
 
 
+room = _entry("room")
 append = _entry("append")
 define = _entry("define")
 view = _entry("view")
@@ -158,14 +164,22 @@ take = _entry("take")
 
 
 def operation(
-    name: str, entry: str, opcode: int, general: Callable[..., Any], doc: str | None = None, mean: bool = False
+    name: str,
+    entry: str,
+    opcode: int,
+    general: Callable[..., Any],
+    doc: str | None = None,
+    *,
+    mean: bool = False,
+    key: str = "",
 ) -> Callable[..., Any]:
-    """Make the built-in function of an op, ``entry`` being "unary", "binary", "reflected" or "total".
+    """Make the built-in function of an op, ``entry`` being "unary", "binary", "reflected", "total" or "item".
 
-    It runs and records the op natively where it can, and calls ``general`` where it cannot.
+    It runs and records the op natively where it can, and calls ``general`` where it cannot. ``mean`` is for totals,
+    ``key`` the name of an item's static parameter.
     """
-    context = np.array([_PROCESS.ctypes.data, opcode, id(general), mean], dtype=np.int64)
-    _held.append(general)
+    context = np.array([_PROCESS.ctypes.data, opcode, id(general), mean, id(key)], dtype=np.int64)
+    _held.append((general, key))
     return compiler.builtin(name, _address(entry), context, doc)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgrad.core import trace
+from jitgrad.core import native, trace
 from jitgrad.core.location import user_frame
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
@@ -136,6 +136,7 @@ class Op:
         self.samples = samples
         self.discrete = frozenset(discrete)
         self.rules = {key: Rule(function, operands) for key, function in rules.items()}
+        self._needs: dict[tuple[bool, ...], tuple[tuple[int, ...], bool, int]] = {}
         self.by_operand = [self.rules.get(operand) for operand in operands] if operands is not None else []
         self.__name__ = name
         self.__doc__ = doc or forward.__doc__
@@ -162,45 +163,55 @@ class Op:
         """Return the VJP rule of operand ``k``."""
         return self.rules.get("xs") if self.operands is None else self.by_operand[k]
 
-    def needs(self, on_tape: Sequence[bool]) -> tuple[set[int], bool]:
-        """Return which operands' values, and whether the result, the rules of the operands on the tape mention."""
-        wanted: set[int] = set()
-        out = False
-        for k, recorded in enumerate(on_tape):
-            rule = self.rule_of(k) if recorded else None
-            if rule is not None:
-                wanted.update(range(len(on_tape)) if rule.operand_values is None else rule.operand_values)
-                out |= rule.needs_out
-        return wanted, out
+    def needs(self, on_tape: tuple[bool, ...]) -> tuple[tuple[int, ...], bool, int]:
+        """Return what the rules of the operands on the tape mention, remembered by which these are.
 
-    def keeps(self, on_tape: Sequence[bool]) -> int:
-        """Return what ``needs`` says as a row of a tape holds it."""
-        wanted, out = self.needs(on_tape)
-        mask = L.KEEPS_RESULT if out else 0
-        for k in wanted:
-            mask |= 1 << k if k < 61 else L.KEEPS_ALL
-        return mask
+        Returns
+        -------
+        operands : tuple of int
+            The operands whose values they mention.
+        result : bool
+            Whether they mention the result.
+        keeps : int
+            Both, as a row of a tape has it.
+        """
+        found = self._needs.get(on_tape)
+        if found is None:
+            wanted: set[int] = set()
+            out = False
+            for k, recorded in enumerate(on_tape):
+                rule = self.rule_of(k) if recorded else None
+                if rule is not None:
+                    wanted.update(range(len(on_tape)) if rule.operand_values is None else rule.operand_values)
+                    out |= rule.needs_out
+            mask = L.KEEPS_RESULT if out else 0
+            for k in wanted:
+                mask |= 1 << k if k < 61 else L.KEEPS_ALL
+            found = self._needs[on_tape] = tuple(sorted(wanted)), out, mask
+        return found
 
     def record(self, tape: Tape, args: Sequence[Any], values: list[Any], out: Any, params: dict[str, Any]) -> Any:
         """Append the op, which has run, to the tape, and return handles of its results."""
-        results = out if isinstance(out, tuple) else (out,)
-        results = tuple(np.asarray(result) for result in results)
+        several = type(out) is tuple
+        results = tuple(map(np.asarray, out)) if several else (np.asarray(out),)
         tape.reserve(len(args) + 3 + 2 * results[0].ndim, len(args) + len(results))
-        ids, on = operand_ids(tape, args)
-        wanted, keep_out = self.needs(on)
+        ids = operand_ids(tape, args)
+        wanted, keep_out, keeps = self.needs(tuple([vid >= 0 for vid in ids]))
         for k in wanted:
+            value = np.asarray(values[k])
             if ids[k] == L.CONSTANT:
-                ids[k] = tape.define(np.asarray(values[k]))
-            tape.kept[ids[k]] = np.asarray(values[k])
-        if self.view and len(args) == 1 and not wanted and not keep_out:
+                ids[k] = tape.define(value)
+            tape.kept[ids[k]] = value
+        if self.view and not keeps:
             handle = record_view(tape, self, values[0], ids[0], results[0], params)
             if handle is not None:
                 return handle
-        result_ids = tape.append(self.index, L.KIND_RULE, ids, results, params, keeps=self.keeps(on))
+        vid = tape.append(self.index, L.KIND_RULE, ids, results, params, keeps=keeps)
         if keep_out:
-            tape.kept.update(zip(result_ids, results, strict=True))
-        handles = tuple(on_tape(value, tape, vid) for value, vid in zip(results, result_ids, strict=True))
-        return handles if isinstance(out, tuple) else handles[0]
+            tape.kept.update(enumerate(results, vid))
+        if not several:
+            return on_tape(results[0], tape, vid, tape.types[vid])
+        return tuple(on_tape(value, tape, vid + k, tape.types[vid + k]) for k, value in enumerate(results))
 
 
 def _find(name: str) -> Op:
@@ -211,14 +222,12 @@ def record_view(
     tape: Tape, op: Op, base: Array, base_id: int, out: Array, params: dict[str, Any]
 ) -> Tensor | None:
     """Append a row that native code can replay by strides alone, if ``out`` is such a view of ``base``."""
-    from jitgrad.core import native
-
     frame = user_frame(3)
     code = frame.f_code
     tape.codes[id(code)] = code
     vid = tape.count
     row = native.view(
-        tape.header, op.index, vid, code, frame.f_lasti, base, base_id, out, len(tape.params)
+        tape.header, op.index, code, frame.f_lasti, base, base_id, out, len(tape.params)
     )
     if row is None:
         return None
@@ -252,35 +261,37 @@ def requires_grad(tensor: Tensor) -> bool:
 
 def recording_tape(args: Iterable[Any]) -> Tape | None:
     """Return the tape on which an operation on ``args`` is to be recorded, if any."""
-    if not trace.grad_enabled():
+    if native.SUSPENDED[0] and not trace.grad_enabled():
         return None
     current = trace.current_trace()
     found = False
     for arg in args:
-        if type(arg) is Tensor and requires_grad(arg):
+        if type(arg) is Tensor:
             tape = arg._tape
-            if tape is not None and tape is current:
-                return tape
-            if tape is not None and tape.ended:
-                raise LeakedTensorError.escaped("transform")
-            found = True
+            if tape is not None and arg._vid >= 0:
+                if tape is current:
+                    return tape
+                if tape.ended:
+                    raise LeakedTensorError.escaped("transform")
+                found = True
+            elif arg._leaf is not None and arg._leaf.requires_grad:
+                found = True
     return trace.imperative_tape() if found else None
 
 
-def operand_ids(tape: Tape, args: Sequence[Any]) -> tuple[list[int], list[bool]]:
-    """Return the ids of operands, CONSTANT for what is on no tape, and which of them are recorded."""
+def operand_ids(tape: Tape, args: Sequence[Any]) -> list[int]:
+    """Return the ids of operands, CONSTANT for what is on no tape."""
     ids: list[int] = []
     for arg in args:
-        if type(arg) is Tensor and requires_grad(arg):
+        vid = L.CONSTANT
+        if type(arg) is Tensor:
             if arg._tape is tape and arg._vid >= 0:
-                ids.append(arg._vid)
-            elif tape is trace.current_trace():
-                ids.append(L.CONSTANT)  # a tensor of the imperative face inside a transform: not its business
-            else:
-                ids.append(leaf_id(tape, arg))
-        else:
-            ids.append(L.CONSTANT)
-    return ids, [vid >= 0 for vid in ids]
+                vid = arg._vid
+            elif requires_grad(arg) and tape is not trace.current_trace():
+                # inside a transform, a tensor of the imperative face is a constant; here it is an input
+                vid = leaf_id(tape, arg)
+        ids.append(vid)
+    return ids
 
 
 def apply(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -288,9 +299,7 @@ def apply(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     tape = recording_tape(args)
     values = [arg._value if type(arg) is Tensor else arg for arg in args]
     out = op.forward(*values, **params)
-    first = out[0] if isinstance(out, tuple) else out
-    if tape is None or first.dtype.kind not in "fc" or not op.rules:
-        if isinstance(out, tuple):
-            return tuple(constant(np.asarray(result)) for result in out)
-        return constant(np.asarray(out))
+    several = type(out) is tuple
+    if tape is None or (out[0] if several else out).dtype.kind not in "fc" or not op.rules:
+        return tuple([constant(np.asarray(result)) for result in out]) if several else constant(np.asarray(out))
     return op.record(tape, args, values, out, params)

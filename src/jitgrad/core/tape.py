@@ -76,11 +76,11 @@ class Tape:
         self.handles: dict[int, weakref.ref[Tensor]] | None = {} if tracks_handles else None
         self.ended = False
         self.locked = False  # while a replay walks the rows, they keep their numbers
-        native.attach(self.header, self.kept, self.types, self.codes, self.handles, True)
+        native.attach(self.header, self.kept, self.types, self.codes, self.handles, self.params, True)
 
     def _publish(self) -> None:
         """Tell native code where the tape's Python objects are: to be called when one has been replaced."""
-        native.attach(self.header, self.kept, self.types, self.codes, self.handles)
+        native.attach(self.header, self.kept, self.types, self.codes, self.handles, self.params)
 
     @property
     def count(self) -> int:
@@ -119,6 +119,8 @@ class Tape:
         Ids of values are good until the next call: dropping instructions numbers the values anew.
         """
         header = self.header
+        if native.room(header, n_operands, n_values):
+            return
         n_operands += int(header[L.H_N_OPERANDS])
         n_values += self.count
         full = (
@@ -126,8 +128,6 @@ class Tape:
             or n_operands > header[L.H_OPERAND_CAPACITY]
             or n_values > header[L.H_VALUE_CAPACITY]
         )
-        if not full and header[L.H_BYTES] <= header[L.H_BYTE_LIMIT]:
-            return
         if self.handles is not None and not self.locked:
             n_rows = len(self)
             self.compact()
@@ -144,31 +144,31 @@ class Tape:
 
     # -- recording ---------------------------------------------------------------------------------------------
 
-    def define(self, array: np.ndarray[Any, Any], kind: ArrayType | None = None, row: int = -1) -> int:
-        """Enter a value and return its id. ``row`` is the instruction that made it, -1 for an input."""
-        value = self.count
-        while not native.define(self.header, value, array, row):
+    def define(self, array: np.ndarray[Any, Any], kind: ArrayType | None = None) -> int:
+        """Enter an input and return its id."""
+        value = native.define(self.header, array)
+        while value is None:
             self._allocate(len(self._rows), len(self._operands), 2 * len(self._values))
+            value = native.define(self.header, array)
         self.types.append(type_of(array) if kind is None else kind)
-        return value
+        return int(value)
 
     def append(
         self,
         opcode: int,
         kind: int,
         operands: Sequence[int],
-        results: Iterable[np.ndarray[Any, Any]],
+        results: tuple[np.ndarray[Any, Any], ...],
         params: dict[str, Any] | None = None,
         dtype: int = 0,
         immediate: int = 0,
         keeps: int = 0,
-    ) -> list[int]:
-        """Append an instruction that has run already; return the ids of its results.
+    ) -> int:
+        """Append an instruction that has run already; return the id of its first result.
 
         Room for it must have been reserved before the ids of its operands were taken.
         """
-        arrays = list(results)
-        frame = user_frame(2)
+        frame = user_frame(3)
         code = frame.f_code
         self.codes[id(code)] = code
         data = immediate
@@ -176,12 +176,11 @@ class Tape:
             data = len(self.params)
             self.params.append(params)
         kernel = 2 * opcode + dtype
-        row = native.append(
-            self.header, kernel, kind, self.count, len(arrays), data, keeps, code, frame.f_lasti, *operands
-        )
-        if row is None:
+        first = native.append(self.header, kernel, kind, data, keeps, code, frame.f_lasti, results, *operands)
+        if first is None:
             raise RuntimeError("no room was reserved on the tape")
-        return [self.define(array, row=row) for array in arrays]
+        self.types.extend(map(type_of, results))
+        return int(first)
 
     def relocate(self, first_row: int, code: int, lasti: int) -> None:
         """Say that the instructions from ``first_row`` on stand for one place in the user's code."""

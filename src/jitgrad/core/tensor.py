@@ -80,7 +80,7 @@ class Tensor:
         return tensor, (self._value, self._value.dtype, requires_grad)
 
 
-native.introduce_tensor(Tensor, tuple(array_type((), np.dtype(name)) for name in ("float64", "float32")))
+native.introduce_tensor(Tensor, tuple(array_type((), np.dtype(name)) for name in ("float64", "float32")), type_of)
 _new = object.__new__
 
 

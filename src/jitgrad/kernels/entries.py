@@ -38,6 +38,11 @@ _hold = types.ExternalFunction("Py_IncRef", types.void(_i8))
 _release = types.ExternalFunction("Py_DecRef", types.void(_i8))
 _new_object = _external("PyType_GenericAlloc", 2)
 _set_item = types.ExternalFunction("PyDict_SetItem", types.int32(_i8, _i8, _i8))
+_new_dict = _external("PyDict_New", 0)
+_get_item = _external("PyObject_GetItem", 2)
+_tuple_size = _external("PyTuple_Size", 1)
+_tuple_item = _external("PyTuple_GetItem", 2)
+_list_size = _external("PyList_Size", 1)
 _list_append = types.ExternalFunction("PyList_Append", types.int32(_i8, _i8))
 _new_reference = _external("PyWeakref_NewRef", 2)
 _vectorcall = _external("PyObject_Vectorcall", 4)
@@ -468,7 +473,7 @@ def total(self, args, n_args):
 
 
 def attach(self, args, n_args):
-    """``(header, kept, types, codes, handles[, empty])``: tell a tape its Python objects; empty it with a sixth."""
+    """``(header, kept, types, codes, handles, params[, empty])``: tell a tape its Python objects, and empty it."""
     process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
     store(header + 8 * L.H_KEPT, load(args + 8))
@@ -477,7 +482,8 @@ def attach(self, args, n_args):
     store(header + 8 * L.H_LAST_CODE, 0)
     handles = load(args + 32)
     store(header + 8 * L.H_HANDLES, 0 if handles == load(process + 8 * L.P_NONE) else handles)
-    if n_args == 6:
+    store(header + 8 * L.H_PARAMS, load(args + 40))
+    if n_args == 7:
         store(header + 8 * L.H_N_ROWS, 0)
         store(header + 8 * L.H_N_OPERANDS, 0)
         store(header + 8 * L.H_N_VALUES, 0)
@@ -492,52 +498,93 @@ def _nothing(process):
     return none
 
 
-def append(self, args, n_args):
-    """``(header, kernel, kind, result, n_results, data, keeps, code, lasti, *ids)``: append a row that ran elsewhere.
+def room(self, args, n_args):
+    """``(header, n_operands, n_values)``: whether there is room for one row more, with so many."""
+    header = load(load(args) + ARRAY_DATA)
+    return _from_int(1 if _has_room(header, _as_int(load(args + 8)), _as_int(load(args + 16))) else 0)
 
-    Returns the index of the row, or None where there is no room. The values are written by ``define``.
+
+def append(self, args, n_args):
+    """``(header, kernel, kind, data, keeps, code, lasti, results, *ids)``: append a row that ran elsewhere.
+
+    ``results`` is a tuple of arrays, which are entered as values. Returns the id of the first, or None where there is
+    no room.
     """
     process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
-    n_operands = n_args - 9
-    n_results = _as_int(load(args + 32))
+    n_operands = n_args - 8
+    results = load(args + 56)
+    n_results = _tuple_size(results)
     if not _has_room(header, n_operands, n_results):
         return _nothing(process)
+    first = load(header + 8 * L.H_N_VALUES)
     row = load(header + 8 * L.H_N_ROWS)
     operands = _append_row(
         header,
         _as_int(load(args + 8)),
         _as_int(load(args + 16)),
         n_operands,
-        _as_int(load(args + 24)),
+        first,
         n_results,
-        _as_int(load(args + 40)),
+        _as_int(load(args + 24)),
+        _as_int(load(args + 32)),
+        load(args + 40),
         _as_int(load(args + 48)),
-        load(args + 56),
-        _as_int(load(args + 64)),
     )
     for k in range(n_operands):
-        store(operands + 8 * k, _as_int(load(args + 8 * (9 + k))))
-    return _from_int(row)
+        store(operands + 8 * k, _as_int(load(args + 8 * (8 + k))))
+    for k in range(n_results):
+        array = _tuple_item(results, k)
+        extent = _extent(array)
+        _write_value(header, first + k, array, _dtype(process, array), extent, row)
+        store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + 8 * extent)
+    return _from_int(first)
 
 
 def define(self, args, n_args):
-    """``(header, value, array, row)``: enter a value in the table. Returns whether there was room."""
+    """``(header, array)``: enter an input as a value. Returns its id, or None where there is no room."""
     process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
-    value = _as_int(load(args + 8))
+    value = load(header + 8 * L.H_N_VALUES)
     if value >= load(header + 8 * L.H_VALUE_CAPACITY):
-        return _from_int(0)
-    array = load(args + 16)
-    dtype = _dtype(process, array)
-    extent = _extent(array)
-    _write_value(header, value, array, dtype, extent, _as_int(load(args + 24)))
-    store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + 8 * extent)
-    return _from_int(1)
+        return _nothing(process)
+    array = load(args + 8)
+    _write_value(header, value, array, _dtype(process, array), _extent(array), -1)
+    return _from_int(value)
+
+
+@_inline
+def _append_view(process, header, kernel, place, x, x_id, out, offset, data):
+    """Append a row whose result is a view of contiguous ``x``, and its value. Room for it must be there."""
+    ndim = pointer_i4(out + ARRAY_NDIM)[0]
+    row = load(header + 8 * L.H_N_ROWS)
+    result = load(header + 8 * L.H_N_VALUES)
+    operands = _append_row(
+        header, kernel, L.KIND_VIEW, 3 + 2 * ndim, result, 1, data, 0, load(place), load(place + 8)
+    )
+    store(operands, x_id)
+    store(operands + 8, offset)
+    store(operands + 16, ndim)
+    for d in range(ndim):
+        store(operands + 24 + 8 * d, load(load(out + ARRAY_SHAPE) + 8 * d))
+        store(operands + 24 + 8 * (ndim + d), load(load(out + ARRAY_STRIDES) + 8 * d))
+    _write_value(header, result, out, _dtype(process, out), _extent(out), row)
+    return row
+
+
+@_inline
+def _is_view(process, x, out, dtype):
+    """Whether ``out`` lies inside contiguous ``x``, and both are small."""
+    if load(out + _TYPE) != load(process + 8 * L.P_NDARRAY) or load(out + ARRAY_DTYPE) != load(x + ARRAY_DTYPE):
+        return False
+    extent = _extent(x)
+    size = _extent(out)
+    offset = load(out + ARRAY_DATA) - load(x + ARRAY_DATA)
+    return extent <= L.SMALL and 0 < size <= L.SMALL and 0 <= offset < extent * (8 >> dtype)
 
 
 def view(self, args, n_args):
-    """``(header, opcode, result, code, lasti, x, x_id, out, data)``: append a row whose result is a strided view of x.
+    """``(header, opcode, code, lasti, x, x_id, out, data)``: append a row whose result is a strided view of x.
 
     Its operands are x's id, then the view's offset in bytes, number of dimensions, shape and strides: what the
     reverse replay needs to scatter into a cotangent laid out as x. Returns None, with nothing done, unless ``out``
@@ -545,42 +592,136 @@ def view(self, args, n_args):
     """
     process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
-    x = load(args + 40)
-    out = load(args + 56)
-    ndim = pointer_i4(out + ARRAY_NDIM)[0]
+    x = load(args + 32)
+    out = load(args + 48)
     dtype = _dtype(process, x)
-    if dtype < 0 or load(out + _TYPE) != load(process + 8 * L.P_NDARRAY) or not _has_room(header, 3 + 2 * ndim, 1):
+    if dtype < 0 or not _is_view(process, x, out, dtype):
         return _nothing(process)
-    if load(out + ARRAY_DTYPE) != load(x + ARRAY_DTYPE):
+    if not _has_room(header, 3 + 2 * pointer_i4(out + ARRAY_NDIM)[0], 1):
         return _nothing(process)
-    extent = _extent(x)
-    size = _extent(out)
+    place = scratch(2)
+    store(place, load(args + 16))
+    store(place + 8, _as_int(load(args + 24)))
     offset = load(out + ARRAY_DATA) - load(x + ARRAY_DATA)
-    if extent > L.SMALL or size > L.SMALL or size == 0 or offset < 0 or offset >= extent * (8 >> dtype):
-        return _nothing(process)
-    row = load(header + 8 * L.H_N_ROWS)
-    result = _as_int(load(args + 16))
-    operands = _append_row(
-        header,
-        _as_int(load(args + 8)) * 2 + dtype,
-        L.KIND_VIEW,
-        3 + 2 * ndim,
-        result,
-        1,
-        _as_int(load(args + 64)),
-        0,
-        load(args + 24),
-        _as_int(load(args + 32)),
-    )
-    store(operands, _as_int(load(args + 48)))
-    store(operands + 8, offset)
-    store(operands + 16, ndim)
+    kernel = 2 * _as_int(load(args + 8)) + dtype
+    data = _as_int(load(args + 56))
+    return _from_int(_append_view(process, header, kernel, place, x, _as_int(load(args + 40)), out, offset, data))
+
+
+@_inline
+def _position(process, x, index):
+    """The offset in bytes of one element, for an int, or a tuple of as many ints as x has axes; else -1."""
+    ndim = pointer_i4(x + ARRAY_NDIM)[0]
+    kind = load(index + _TYPE)
+    if kind == load(process + 8 * L.P_INT):
+        if ndim != 1:
+            return -1
+    elif kind != load(process + 8 * L.P_TUPLE) or _tuple_size(index) != ndim:
+        return -1
+    offset = 0
     for d in range(ndim):
-        store(operands + 24 + 8 * d, load(load(out + ARRAY_SHAPE) + 8 * d))
-        store(operands + 24 + 8 * (ndim + d), load(load(out + ARRAY_STRIDES) + 8 * d))
-    contiguous = _dtype(process, out)
-    _write_value(header, result, out, contiguous, size, row)
-    return _from_int(row)
+        item = index if kind == load(process + 8 * L.P_INT) else _tuple_item(index, d)
+        if load(item + _TYPE) != load(process + 8 * L.P_INT):
+            return -1
+        length = load(load(x + ARRAY_SHAPE) + 8 * d)
+        at = _as_int(item)
+        if at < 0:
+            at += length
+        if at < 0 or at >= length:
+            return -1  # the general path says what is wrong
+        offset += at * load(load(x + ARRAY_STRIDES) + 8 * d)
+    return offset
+
+
+@_inline
+def _is_basic(process, index):
+    """Whether an index is made of ints, slices, None and an ellipsis, so that NumPy answers with a view."""
+    kind = load(index + _TYPE)
+    n = _tuple_size(index) if kind == load(process + 8 * L.P_TUPLE) else 1
+    for k in range(n):
+        item = _tuple_item(index, k) if kind == load(process + 8 * L.P_TUPLE) else index
+        item_kind = load(item + _TYPE)
+        if (
+            item_kind != load(process + 8 * L.P_SLICE)
+            and item_kind != load(process + 8 * L.P_INT)
+            and item != load(process + 8 * L.P_NONE)
+            and item != load(process + 8 * L.P_ELLIPSIS)
+        ):
+            return False
+    return True
+
+
+@_inline
+def _item(context, x, index):
+    """``x[index]`` of a recorded tensor and a basic index. Returns as `_run` does."""
+    process = load(context + 8 * L.C_PROCESS)
+    none = load(process + 8 * L.P_NONE)
+    if load(x + _TYPE) != load(process + 8 * L.P_TENSOR) or load(load(process + 8 * L.P_SUSPENDED)) != 0:
+        return -1
+    tape = _slot(x, process, L.P_TENSOR_TAPE)
+    x_id = _as_int(_slot(x, process, L.P_TENSOR_VID))
+    if tape == none or x_id < 0:
+        return -1
+    header = _header_of(process, tape)
+    array = _slot(x, process, L.P_TENSOR_VALUE)
+    dtype = _dtype(process, array)
+    most_axes = pointer_i4(array + ARRAY_NDIM)[0]
+    most_axes += _tuple_size(index) if load(index + _TYPE) == load(process + 8 * L.P_TUPLE) else 1
+    if dtype < 0 or _extent(array) > L.SMALL or not _has_room(header, 3 + 2 * most_axes, 1):
+        return -1
+    place = scratch(2)
+    offset = _position(process, array, index)
+    scalar_type = 0
+    if offset >= 0:
+        new_array = load(process + 8 * L.P_NEW_ARRAY)
+        out = call_new_array(new_array, load(process + 8 * L.P_NDARRAY), 0, place, 12 - dtype, 0, 0, 0, 0, 0)
+        if out == 0:
+            return 0
+        _memcpy(load(out + ARRAY_DATA), load(array + ARRAY_DATA) + offset, 8 >> dtype)
+        scalar_type = load(process + 8 * (L.P_SCALAR_FLOAT64 + dtype))
+    else:
+        if not _is_basic(process, index):
+            return -1
+        out = _get_item(array, index)
+        if out == 0:
+            return 0
+        if not _is_view(process, array, out, dtype):
+            _release(out)
+            return -1
+        offset = load(out + ARRAY_DATA) - load(array + ARRAY_DATA)
+    if scalar_type != 0:
+        kind = scalar_type
+        _hold(kind)
+    else:
+        # the type of a subarray is looked up in Python, where types are interned
+        argument = scratch(1)
+        store(argument, out)
+        kind = _vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
+    params = _new_dict()
+    if kind == 0 or params == 0 or _set_item(params, load(context + 8 * L.C_KEY), index) != 0:
+        return 0
+    data = _list_size(load(header + 8 * L.H_PARAMS))
+    if _list_append(load(header + 8 * L.H_PARAMS), params) != 0 or _locate(process, header, place) != 0:
+        return 0
+    _release(params)
+    if _list_append(load(header + 8 * L.H_TYPES), kind) != 0:
+        return 0
+    result = load(header + 8 * L.H_N_VALUES)
+    kernel = 2 * load(context + 8 * L.C_OPCODE) + dtype
+    _append_view(process, header, kernel, place, array, x_id, out, offset, data)
+    tensor = _new_tensor(process, header, tape, out, kind, _from_int(result))
+    _release(kind)
+    return tensor
+
+
+def item(self, args, n_args):
+    """``(x, index)``: the built-in function of indexing; ``self`` is its context."""
+    context = load(self + ARRAY_DATA)
+    if n_args == 2:
+        result = _item(context, load(args), load(args + 8))
+        if result != -1:
+            return result
+    return _vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
 
 
 @_inline

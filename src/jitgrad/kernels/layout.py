@@ -69,7 +69,8 @@ H_KEPT: Final = 12  # addresses of the tape's Python objects: the dict of residu
 H_TYPES: Final = 13  # ... the list of types, ...
 H_CODES: Final = 14  # ... the dict that keeps code objects alive, by address, ...
 H_LAST_CODE: Final = 15  # ... the code object that was entered last, ...
-H_HANDLES: Final = 16  # ... and the dict of weak references to tensors, or 0
+H_HANDLES: Final = 16  # ... the dict of weak references to tensors, or 0, ...
+H_PARAMS: Final = 17  # ... and the list of static parameters
 H_WIDTH: Final = 20
 
 # What native code must know of this process: one array for all, whose address every op's context holds.
@@ -92,7 +93,11 @@ P_TENSOR_LEAF: Final = 15
 P_TAPE_HEADER: Final = 16  # ... and the header in a Tape
 P_SCALAR_FLOAT64: Final = 17  # the ArrayTypes of scalars
 P_SCALAR_FLOAT32: Final = 18
-P_WIDTH: Final = 20
+P_SLICE: Final = 19  # types and objects that basic indices are made of
+P_TUPLE: Final = 20
+P_ELLIPSIS: Final = 21
+P_TYPE_OF: Final = 22  # the Python function that interns ArrayTypes
+P_WIDTH: Final = 24
 
 PASSING_SIZE: Final = 4096  # a power of 2; an address is looked for from (address >> 4) % PASSING_SIZE on
 
@@ -101,7 +106,8 @@ C_PROCESS: Final = 0
 C_OPCODE: Final = 1
 C_GENERAL: Final = 2  # the Python function that takes whatever the native path does not
 C_MEAN: Final = 3  # of a total: whether to divide by the number of elements
-C_WIDTH: Final = 4
+C_KEY: Final = 4  # of an item: the name of its one static parameter
+C_WIDTH: Final = 5
 
 # The kernel table: a line an op and dtype; the forward kernel, what to keep, a group for each operand's VJP kernel.
 KERNEL_FORWARD: Final = 0
