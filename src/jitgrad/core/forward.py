@@ -156,7 +156,7 @@ def _transposed(
     with trace.tracing(scratch):
         for k in active:
             rule = op.rule_of(k)
-            contribution = None if rule is None else rule(k, g, values, types, out, params)  # type: ignore[arg-type]
+            contribution = None if rule is None else rule.call(k, g, values, types, out, params)
             if type(contribution) is not Tensor or contribution._tape is not scratch or contribution._vid < first_value:
                 continue
             kind = tape.types[ids[k]]

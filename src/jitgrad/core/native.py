@@ -19,6 +19,7 @@ from jitgrad.kernels import layout as L
 __all__ = [
     "KERNELS",
     "SUSPENDED",
+    "accumulate",
     "append",
     "attach",
     "begin",
@@ -33,6 +34,7 @@ __all__ = [
     "release",
     "reverse",
     "room",
+    "state",
     "take",
     "ufunc",
     "view",
@@ -93,6 +95,7 @@ _PROCESS[L.P_FLOAT32] = id(np.dtype(np.float32))
 _PROCESS[L.P_NDARRAY] = id(np.ndarray)
 _PROCESS[L.P_FLOAT] = id(float)
 _PROCESS[L.P_INT] = id(int)
+_PROCESS[L.P_NUMPY_FLOAT] = id(np.float64)
 _PROCESS[L.P_NONE] = id(None)
 _PROCESS[L.P_ELLIPSIS] = id(...)
 _PROCESS[L.P_SLICE] = id(slice)
@@ -159,6 +162,8 @@ begin = _entry("begin")
 end = _entry("end")
 release = _entry("release")
 reverse = _entry("reverse")
+accumulate = _entry("accumulate")
+state = _entry("state")
 give = _entry("give")
 take = _entry("take")
 

@@ -41,42 +41,41 @@ class Rule:
     op of any number of operands, they are ``g``, ``k`` (which operand), ``xs``, ``xs_t`` and ``out``.
     """
 
-    __slots__ = ("function", "needs_out", "operand_values", "params", "slots")
+    __slots__ = ("_call", "_source", "function", "needs_out", "operand_values")
 
     def __init__(self, function: Callable[..., Any], operands: tuple[str, ...] | None) -> None:
         self.function = function
-        self.slots: list[tuple[str, int]] = []
-        self.params: list[str] = []
-        self.operand_values: tuple[int, ...] | None = ()  # None: all of them
+        arguments: list[str] = []
+        needed: list[int] | None = []  # None: all of them
         self.needs_out = False
-        needed = []
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind is parameter.KEYWORD_ONLY:
-                self.params.append(name)
-            elif name in ("g", "out", "k", "xs", "xs_t") and not (operands and name in operands):
-                self.slots.append((name, -1))
+                arguments.append(f"{name}=params[{name!r}]")
+            elif operands is not None and name in operands:
+                at = operands.index(name)
+                arguments.append(f"values[{at}]")
+                if needed is not None:
+                    needed.append(at)
+            elif operands is not None and name.removesuffix("_t") in operands:
+                arguments.append(f"types[{operands.index(name.removesuffix('_t'))}]")
+            elif name in ("g", "out", "k"):
+                arguments.append(name)
                 self.needs_out |= name == "out"
-                if name == "xs":
-                    self.operand_values = None
-            elif operands and name in operands:
-                needed.append(operands.index(name))
-                self.slots.append(("value", needed[-1]))
-            elif operands and name.removesuffix("_t") in operands:
-                self.slots.append(("type", operands.index(name.removesuffix("_t"))))
+            elif name in ("xs", "xs_t") and operands is None:
+                arguments.append("values" if name == "xs" else "types")
+                needed = None if name == "xs" else needed
             else:
                 raise TypeError(f"the rule {function} has a parameter {name!r}, which is no operand of its op")
-        if self.operand_values is not None:
-            self.operand_values = tuple(needed)
+        self.operand_values = None if needed is None else tuple(needed)
+        self._source = f"lambda k, g, values, types, out, params: rule({', '.join(arguments)})"
+        self._call: Callable[..., Any] | None = None
 
-    def __call__(
-        self, k: int, g: Any, values: Sequence[Any], types: Sequence[ArrayType], out: Any, params: dict[str, Any]
-    ) -> Any:
-        """Return the contribution to the cotangent of operand ``k``; None is a symbolic zero."""
-        sources = {"g": g, "out": out, "k": k, "xs": values, "xs_t": types}
-        args = [
-            values[at] if slot == "value" else types[at] if slot == "type" else sources[slot] for slot, at in self.slots
-        ]
-        return self.function(*args, **{name: params[name] for name in self.params})
+    @property
+    def call(self) -> Callable[..., Any]:
+        """The rule as a function ``(k, g, values, types, out, params)``, all of which are of one row of a tape."""
+        if self._call is None:
+            self._call = eval(self._source, {"rule": self.function})
+        return self._call
 
 
 class Op:

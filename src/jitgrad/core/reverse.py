@@ -64,18 +64,20 @@ class _Bars:
 
     def add(self, value: int, contribution: Array) -> None:
         """Add to the cotangent of a value."""
-        tape = self.tape
-        state = tape.bar_state(value)
-        if state == L.BAR_NONE:
-            contribution = np.ascontiguousarray(contribution)
-            if contribution.ndim != tape.types[value].ndim:  # ascontiguousarray has no 0-d arrays
-                contribution = contribution.reshape(tape.types[value].shape)
-            self._give(value, contribution, L.BAR_BORROWED)
-        elif state == L.BAR_ARRAY:
-            held = self.arrays[value]
-            np.add(held, contribution, out=held)
-        else:
-            self._give(value, np.asarray(np.add(self.take(value), contribution)), L.BAR_ARRAY)
+        header = self.tape.header
+        done = native.accumulate(header, value, contribution)
+        if done == 1:
+            self.arrays[value] = contribution
+        elif done == 2:
+            state = self.tape.bar_state(value)
+            if state == L.BAR_NONE:
+                kind = self.tape.types[value]
+                self._give(value, np.ascontiguousarray(contribution).reshape(kind.shape), L.BAR_BORROWED)
+            elif state == L.BAR_ARRAY:
+                held = self.arrays[value]
+                np.add(held, contribution, out=held)
+            else:
+                self._give(value, np.asarray(np.add(self.take(value), contribution)), L.BAR_ARRAY)
 
     def _give(self, value: int, array: Array, state: int) -> None:
         self.arrays[value] = array
@@ -84,14 +86,12 @@ class _Bars:
     def take(self, value: int) -> Array:
         """Return the cotangent of a value, and forget it."""
         tape = self.tape
-        if tape.bar_state(value) == L.BAR_OWNED:
-            self.arrays.pop(value, None)
+        array = self.arrays.pop(value, None)
+        if array is None or tape.bar_state(value) == L.BAR_OWNED:
             kind = tape.types[value]
             array = np.empty(kind.shape, kind.dtype)
-            native.take(tape.header, value, array)
-            return array
-        native.take(tape.header, value, None)
-        return self.arrays.pop(value)
+        native.take(tape.header, value, array)
+        return array
 
     def peek(self, value: int) -> Array:
         """Return the cotangent of a value, and keep it."""
@@ -118,35 +118,38 @@ def _gather(n_results: int, result: int, types: Sequence[ArrayType], fetch: Call
 
 
 def _contributions(
-    tape: Tape, row: Sequence[int], g: Any, flags: Callable[[int], bool], value_of: Callable[[int], Any]
+    tape: Tape, row: Sequence[int], g: Any, is_active: Callable[[int], bool], value_of: Callable[[int], Any]
 ) -> Iterable[tuple[int, Any]]:
     """Run the rules of a row's active operands."""
     op = OPS[row[L.ROW_KERNEL] >> 1]
     ids = tape.operands_of(row)
-    active = [k for k, value in enumerate(ids) if value >= 0 and flags(value)]
     result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
-    _check_usable(tape, row, op, [*ids, result])
-    values = [
-        tape.immediate(row) if value == L.IMMEDIATE else value_of(value) if value >= 0 else None for value in ids
-    ]
-    types = [tape.types[value] if value >= 0 else None for value in ids]
+    if row[L.ROW_FREED] or tape.versions:
+        _check_usable(tape, row, op, [*ids, result])
+    all_types = tape.types
+    values = [value_of(value) if value >= 0 else None for value in ids]
+    if row[L.ROW_KIND] == L.KIND_ELEMENTWISE and L.IMMEDIATE in ids:
+        values[ids.index(L.IMMEDIATE)] = tape.immediate(row)
+    types = [all_types[value] if value >= 0 else None for value in ids]
     out = value_of(result) if n_results == 1 else tuple(value_of(result + k) for k in range(n_results))
     params = tape.params_of(row)
-    for k in active:
+    for k, value in enumerate(ids):
+        if value < 0 or not is_active(value):
+            continue
         rule = op.rule_of(k)
         if rule is None:
             if op.operands is not None and op.operands[k] in op.discrete:
                 continue
             raise NoGradientError.op(op.name, op.operands[k] if op.operands else None)
-        contribution = rule(k, g, values, types, out, params)  # type: ignore[arg-type]
+        contribution = rule.call(k, g, values, types, out, params)
         if contribution is not None:
-            yield ids[k], fit(contribution, tape.types[ids[k]])
+            yield value, fit(contribution, all_types[value])
 
 
 def _compile_missing(tape: Tape, row: Sequence[int]) -> bool:
     """Compile the VJP kernels of a row that native code has stopped at. Tell whether there were any."""
     op = OPS[row[L.ROW_KERNEL] >> 1]
-    if row[L.ROW_KIND] != L.KIND_ELEMENTWISE or not isinstance(op, Elementwise):
+    if row[L.ROW_KIND] not in (L.KIND_ELEMENTWISE, L.KIND_BROADCAST) or not isinstance(op, Elementwise):
         return False
     for k, value in enumerate(tape.operands_of(row)):
         if value >= 0 and tape.is_active(value):
@@ -195,6 +198,11 @@ def replay_arrays(
         for value, seed in seeds.items():
             if tape.is_active(value):
                 bars.add(value, seed)
+        def fetch(value: int) -> Array | None:
+            if tape.bar_state(value) == L.BAR_NONE:
+                return None
+            return bars.peek(value) if value in held else bars.take(value)
+
         at = last
         while True:
             at = native.reverse(tape.header, first_row, at)
@@ -204,11 +212,6 @@ def replay_arrays(
             result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
             if not tape.freed(row) and _compile_missing(tape, row):
                 continue
-
-            def fetch(value: int) -> Array | None:
-                if tape.bar_state(value) == L.BAR_NONE:
-                    return None
-                return bars.peek(value) if value in held else bars.take(value)
 
             g = _gather(n_results, result, tape.types, fetch)
             if tape.is_active(result):
@@ -259,6 +262,9 @@ def replay_tensors(
     def flag(value: int) -> bool:
         return value >= first_value and bool(active[value])
 
+    def fetch(value: int) -> Tensor | None:
+        return bars.get(value) if value in held else bars.pop(value, None)
+
     was_locked, tape.locked = tape.locked, True
     try:
         for at in range(last, first_row - 1, -1):
@@ -266,9 +272,6 @@ def replay_tensors(
             result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
             if not any(result + k in bars for k in range(n_results)):
                 continue
-
-            def fetch(value: int) -> Tensor | None:
-                return bars.get(value) if value in held else bars.pop(value, None)
 
             g = _gather(n_results, result, tape.types, fetch)
             if not active[result]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tape"]
 
+_WITH_PARAMS = (L.KIND_RULE, L.KIND_VIEW)  # kinds of rows whose data is the index of their static parameters
 _FIRST_ROWS = 128
 _FIRST_BYTES = 64 << 20
 
@@ -197,7 +198,7 @@ class Tape:
     def operands_of(self, row: Sequence[int]) -> list[int]:
         """Return the ids of an instruction's operands."""
         first = row[L.ROW_OPERANDS]
-        n = 1 if row[L.ROW_KIND] == L.KIND_VIEW else row[L.ROW_N_OPERANDS]
+        n = L.N_IDS.get(row[L.ROW_KIND], row[L.ROW_N_OPERANDS])
         ids: list[int] = self._operands[first : first + n].tolist()
         return ids
 
@@ -212,7 +213,7 @@ class Tape:
         if kind == L.KIND_TOTAL:
             ndim = self.types[self._operands[row[L.ROW_OPERANDS]]].ndim
             return {"axes": tuple(range(ndim)), "keepdims": False}
-        return {} if kind == L.KIND_ELEMENTWISE else self.params[row[L.ROW_DATA]]
+        return self.params[row[L.ROW_DATA]] if kind in _WITH_PARAMS else {}
 
     def producer(self, value: int) -> int:
         """Return the row that made a value, -1 for an input."""
@@ -231,7 +232,7 @@ class Tape:
 
     def is_active(self, value: int) -> bool:
         """Tell whether the running replay wants what flows through a value."""
-        return value >= self.header[L.H_FIRST_VALUE] and bool(self._values[value, L.VALUE_ACTIVE])
+        return bool(native.state(self.header, value) & 8)
 
     def active_flags(self) -> list[int]:
         """Return the marks of all values."""
@@ -240,7 +241,7 @@ class Tape:
 
     def bar_state(self, value: int) -> int:
         """Return where the cotangent of a value is, one of the BAR constants of the layout."""
-        return int(self._values[value, L.VALUE_BAR_STATE])
+        return int(native.state(self.header, value) & 7)
 
     def begin_release(self, seeds: Iterable[int], last_row: int) -> None:
         """Find out what a replay from ``seeds`` may drop: see ``may_drop``."""
@@ -313,7 +314,7 @@ class Tape:
         pieces, params, filled = [], [], 0
         for row in kept_rows:
             piece = self._operands[row[L.ROW_OPERANDS] : row[L.ROW_OPERANDS] + row[L.ROW_N_OPERANDS]].copy()
-            n = 1 if row[L.ROW_KIND] == L.KIND_VIEW else len(piece)
+            n = L.N_IDS.get(int(row[L.ROW_KIND]), len(piece))
             head = piece[:n]
             head[head >= 0] = new_id[head[head >= 0]]
             row[L.ROW_OPERANDS] = filled

@@ -41,7 +41,8 @@ class Tensor:
     """
 
     # _vid: id of the value on _tape; -1 if it is not on one. A handle is rebound when it is written to.
-    __slots__ = ("__weakref__", "_leaf", "_tape", "_type", "_value", "_vid")
+    # _base, _views: the tensors that share its memory, see `jitgrad.ops.views`; unset where there are none.
+    __slots__ = ("__weakref__", "_base", "_leaf", "_tape", "_type", "_value", "_vid", "_views")
 
     _value: np.ndarray[Any, Any]
     _type: ArrayType

@@ -250,12 +250,102 @@ def _new_tensor(process, header, tape, value, kind, vid):
     return tensor
 
 
+MAX_AXES = 8  # of results that are broadcast natively
+
+
+@_inline
+def _enter_constant(process, header, array, dtype):
+    """Enter an array that a rule will need as a value. Returns its id, or -1 after an error."""
+    argument = scratch(1)
+    store(argument, array)
+    kind = _vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
+    if kind == 0:
+        return -1
+    value = load(header + 8 * L.H_N_VALUES)
+    failed = _list_append(load(header + 8 * L.H_TYPES), kind)
+    _release(kind)
+    key = _from_int(value)
+    failed |= _set_item(load(header + 8 * L.H_KEPT), key, array)
+    _release(key)
+    if failed != 0:
+        return -1
+    _write_value(header, value, array, dtype, _extent(array), -1)
+    return value
+
+
+@_inline
+def _same_shape(x, y):
+    ndim = pointer_i4(x + ARRAY_NDIM)[0]
+    if ndim != pointer_i4(y + ARRAY_NDIM)[0]:
+        return False
+    for d in range(ndim):
+        if load(load(x + ARRAY_SHAPE) + 8 * d) != load(load(y + ARRAY_SHAPE) + 8 * d):
+            return False
+    return True
+
+
+@_inline
+def _broadcast_shape(x, y, shape):
+    """Write the common shape of two arrays; returns the number of axes, or -1 where there is none or too many."""
+    ndim_x = pointer_i4(x + ARRAY_NDIM)[0]
+    ndim_y = pointer_i4(y + ARRAY_NDIM)[0]
+    ndim = max(ndim_x, ndim_y)
+    if ndim > MAX_AXES:
+        return -1
+    for d in range(ndim):
+        dx = d - (ndim - ndim_x)
+        dy = d - (ndim - ndim_y)
+        a = load(load(x + ARRAY_SHAPE) + 8 * dx) if dx >= 0 else 1
+        b = load(load(y + ARRAY_SHAPE) + 8 * dy) if dy >= 0 else 1
+        if a != b and a != 1 and b != 1:
+            return -1
+        store(shape + 8 * d, b if a == 1 else a)
+    return ndim
+
+
+@_inline
+def _broadcast_strides(array, ndim, itemsize, strides):
+    """Write the strides with which a contiguous array is read at each axis of a result of ``ndim`` axes."""
+    own = pointer_i4(array + ARRAY_NDIM)[0]
+    step = itemsize
+    for d in range(ndim - 1, -1, -1):
+        at = d - (ndim - own)
+        length = load(load(array + ARRAY_SHAPE) + 8 * at) if at >= 0 else 1
+        store(strides + 8 * d, 0 if length == 1 else step)
+        step *= length
+
+
+@_inline
+def _call_over(address, pointers, strides, n_pointers, shape, ndim, data):
+    """Call a kernel for every line along the last axis. ``strides`` holds ``ndim`` of them for each pointer."""
+    steps = scratch(6)
+    here = scratch(6)
+    dims = scratch(1)
+    store(dims, load(shape + 8 * (ndim - 1)))
+    for p in range(n_pointers):
+        store(steps + 8 * p, load(strides + 8 * (ndim * p + ndim - 1)))
+    lines = 1
+    for d in range(ndim - 1):
+        lines *= load(shape + 8 * d)
+    for line in range(lines):
+        rest = line
+        for p in range(n_pointers):
+            store(here + 8 * p, load(pointers + 8 * p))
+        for d in range(ndim - 2, -1, -1):
+            length = load(shape + 8 * d)
+            at = rest % length
+            rest //= length
+            for p in range(n_pointers):
+                store(here + 8 * p, load(here + 8 * p) + at * load(strides + 8 * (ndim * p + d)))
+        call_kernel(address, here, dims, steps, data)
+
+
 @_inline
 def _run(context, x, y, n_inputs):
-    """Run an elementwise op on tensors, or a tensor and a Python number, and record it.
+    """Run an elementwise op on tensors, or a tensor and a number or an array, and record it.
 
     Returns the result's tensor; 0 after an error; -1, with nothing done, where the general path must take over: unless
-    the operands are contiguous float64 or float32 values of one type, on one tape that is recording and has room.
+    the operands are contiguous arrays of one dtype, float64 or float32, on one tape that is recording and has room.
     """
     process = load(context + 8 * L.C_PROCESS)
     tensor_type = load(process + 8 * L.P_TENSOR)
@@ -268,36 +358,10 @@ def _run(context, x, y, n_inputs):
     kind = _slot(model, process, L.P_TENSOR_TYPE)
     if tape == load(process + 8 * L.P_NONE):
         return -1
-    x_id = L.IMMEDIATE
-    y_id = L.IMMEDIATE
-    number = 0.0
-    if x_is_tensor:
-        x_id = _as_int(_slot(x, process, L.P_TENSOR_VID))
-        if x_id < 0:
-            return -1
-    if y_is_tensor:
-        y_id = _as_int(_slot(y, process, L.P_TENSOR_VID))
-        if y_id < 0:
-            return -1
-    if n_inputs == 2:
-        if x_is_tensor and y_is_tensor:
-            if _slot(y, process, L.P_TENSOR_TAPE) != tape or _slot(y, process, L.P_TENSOR_TYPE) != kind:
-                return -1
-            if _dtype(process, _slot(y, process, L.P_TENSOR_VALUE)) < 0:
-                return -1
-        else:
-            other = y if x_is_tensor else x
-            other_type = load(other + _TYPE)
-            if other_type != load(process + 8 * L.P_FLOAT) and other_type != load(process + 8 * L.P_INT):
-                return -1
-            number = _as_double(other)
-            if number == -1.0 and _error() != 0:
-                return 0
     header = _header_of(process, tape)
     array = _slot(model, process, L.P_TENSOR_VALUE)
     dtype = _dtype(process, array)
-    extent = _extent(array)
-    if dtype < 0 or extent > L.SMALL or not _has_room(header, n_inputs, 1):
+    if dtype < 0 or not _has_room(header, n_inputs + 1 + 3 * MAX_AXES, 3):
         return -1
     kernel = 2 * load(context + 8 * L.C_OPCODE) + dtype
     line = load(process + 8 * L.P_KERNELS) + 8 * L.KERNEL_WIDTH * kernel
@@ -305,44 +369,141 @@ def _run(context, x, y, n_inputs):
     if address == 0:
         return -1
 
+    # What each operand is: its id, and its array, or 0 for a number
+    x_id = L.IMMEDIATE
+    y_id = L.IMMEDIATE
+    x_array = 0
+    y_array = 0
+    number = 0.0
+    for k in range(n_inputs):
+        operand = x if k == 0 else y
+        operand_type = load(operand + _TYPE)
+        operand_array = 0
+        operand_id = L.IMMEDIATE
+        if operand_type == tensor_type:
+            operand_array = _slot(operand, process, L.P_TENSOR_VALUE)
+            operand_id = _as_int(_slot(operand, process, L.P_TENSOR_VID))
+            if operand_id < 0 or _slot(operand, process, L.P_TENSOR_TAPE) != tape:
+                return -1
+            if _dtype(process, operand_array) != dtype:
+                return -1
+        elif operand_type == load(process + 8 * L.P_NDARRAY):
+            operand_array = operand
+            operand_id = L.CONSTANT
+            if _dtype(process, operand_array) != dtype:
+                return -1
+        elif (
+            operand_type == load(process + 8 * L.P_FLOAT)
+            or operand_type == load(process + 8 * L.P_INT)
+            or (operand_type == load(process + 8 * L.P_NUMPY_FLOAT) and dtype == 0)
+        ):
+            number = _as_double(operand)
+            if number == -1.0 and _error() != 0:
+                return 0
+        else:
+            return -1
+        if k == 0:
+            x_id = operand_id
+            x_array = operand_array
+        else:
+            y_id = operand_id
+            y_array = operand_array
+
+    # The result: of the model's shape, or broadcast
     place = scratch(2)
-    out = _new_like(process, array, dtype)
+    shape = scratch(8)
+    itemsize = 8 >> dtype
+    extent = _extent(array)
+    ndim = -1  # of a broadcast result
+    if x_array != 0 and y_array != 0 and not _same_shape(x_array, y_array):
+        ndim = _broadcast_shape(x_array, y_array, shape)
+        if ndim < 0:
+            return -1
+        extent = 1
+        for d in range(ndim):
+            extent *= load(shape + 8 * d)
+    if extent > L.SMALL:
+        return -1
+    if ndim < 0:
+        out = _new_like(process, array, dtype)
+    else:
+        out = call_new_array(
+            load(process + 8 * L.P_NEW_ARRAY),
+            load(process + 8 * L.P_NDARRAY),
+            ndim,
+            shape,
+            12 - dtype,
+            0,
+            0,
+            0,
+            0,
+            0,
+        )
     if out == 0 or _locate(process, header, place) != 0:
         return 0
-    result = load(header + 8 * L.H_N_VALUES)
-    keeps = load(line + 8 * (L.KERNEL_KEEPS + (1 if x_id >= 0 else 0) + (2 if y_id >= 0 else 0)))
-    row = load(header + 8 * L.H_N_ROWS)
-    operands = _append_row(
-        header, kernel, L.KIND_ELEMENTWISE, n_inputs, result, 1, 0, keeps, load(place), load(place + 8)
-    )
-    immediate = load(header + 8 * L.H_ROWS) + 8 * (L.ROW_WIDTH * row + L.ROW_DATA)
-    _write_scalar(immediate, number, dtype)
-    _write_value(header, result, out, dtype, extent, row)
-    itemsize = 8 >> dtype
-    store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * itemsize)
+    if ndim >= 0 and not _same_shape(out, array):
+        argument = scratch(1)
+        store(argument, out)
+        kind = _vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
+        if kind == 0:
+            return 0
+    else:
+        _hold(kind)
 
-    pointers = scratch(4)
-    steps = scratch(4)
-    dims = scratch(1)
-    store(dims, extent)
+    keeps = load(line + 8 * (L.KERNEL_KEEPS + (1 if x_id >= 0 else 0) + (2 if y_id >= 0 else 0)))
     kept = load(header + 8 * L.H_KEPT)
     failed = 0
     for k in range(n_inputs):
-        operand = x if k == 0 else y
         operand_id = x_id if k == 0 else y_id
-        store(operands + 8 * k, operand_id)
-        if operand_id == L.IMMEDIATE:
-            store(pointers + 8 * k, immediate)
-            store(steps + 8 * k, 0)
-        else:
-            value = _slot(operand, process, L.P_TENSOR_VALUE)
-            store(pointers + 8 * k, load(value + ARRAY_DATA))
-            store(steps + 8 * k, itemsize)
-            if (keeps >> k) & 1:
-                failed |= _set_item(kept, _slot(operand, process, L.P_TENSOR_VID), value)
+        operand_array = x_array if k == 0 else y_array
+        if (keeps >> k) & 1 and operand_array != 0:
+            if operand_id >= 0:
+                failed |= _set_item(kept, _slot(x if k == 0 else y, process, L.P_TENSOR_VID), operand_array)
+            else:
+                operand_id = _enter_constant(process, header, operand_array, dtype)
+                failed |= 1 if operand_id < 0 else 0
+                if k == 0:
+                    x_id = operand_id
+                else:
+                    y_id = operand_id
+    result = load(header + 8 * L.H_N_VALUES)
+    row = load(header + 8 * L.H_N_ROWS)
+    row_kind = L.KIND_ELEMENTWISE if ndim < 0 else L.KIND_BROADCAST
+    n_operands = n_inputs if ndim < 0 else 3 + 3 * ndim
+    operands = _append_row(header, kernel, row_kind, n_operands, result, 1, 0, keeps, load(place), load(place + 8))
+    immediate = load(header + 8 * L.H_ROWS) + 8 * (L.ROW_WIDTH * row + L.ROW_DATA)
+    _write_scalar(immediate, number, dtype)
+    _write_value(header, result, out, dtype, extent, row)
+    store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * itemsize)
+
+    pointers = scratch(4)
+    store(operands, x_id)
+    store(pointers, immediate if x_array == 0 else load(x_array + ARRAY_DATA))
+    if n_inputs == 2:
+        store(operands + 8, y_id)
+        store(pointers + 8, immediate if y_array == 0 else load(y_array + ARRAY_DATA))
     store(pointers + 8 * n_inputs, load(out + ARRAY_DATA))
-    store(steps + 8 * n_inputs, itemsize)
-    call_kernel(address, pointers, dims, steps, L.STORE)
+    if ndim < 0:
+        steps = scratch(4)
+        dims = scratch(1)
+        store(dims, extent)
+        store(steps, 0 if x_array == 0 else itemsize)
+        if n_inputs == 2:
+            store(steps + 8, 0 if y_array == 0 else itemsize)
+        store(steps + 8 * n_inputs, itemsize)
+        call_kernel(address, pointers, dims, steps, L.STORE)
+    else:
+        # behind the ids: number of axes, shape, and the strides of x and y; the result's are needed only here
+        store(operands + 16, ndim)
+        strides = scratch(24)
+        _broadcast_strides(x_array, ndim, itemsize, strides)
+        _broadcast_strides(y_array, ndim, itemsize, strides + 8 * ndim)
+        _broadcast_strides(out, ndim, itemsize, strides + 16 * ndim)
+        for d in range(ndim):
+            store(operands + 24 + 8 * d, load(shape + 8 * d))
+        for d in range(2 * ndim):
+            store(operands + 24 + 8 * (ndim + d), load(strides + 8 * d))
+        _call_over(address, pointers, strides, 3, shape, ndim, L.STORE)
 
     vid = _from_int(result)
     if keeps & L.KEEPS_RESULT:
@@ -350,7 +511,9 @@ def _run(context, x, y, n_inputs):
     failed |= _list_append(load(header + 8 * L.H_TYPES), kind)
     if failed != 0:
         return 0
-    return _new_tensor(process, header, tape, out, kind, vid)
+    tensor = _new_tensor(process, header, tape, out, kind, vid)
+    _release(kind)
+    return tensor
 
 
 def unary(self, args, n_args):
@@ -726,8 +889,13 @@ def item(self, args, n_args):
 
 @_inline
 def _operand_count(row):
-    """Number of ids among a row's operands: behind a view's one operand stand its strides."""
-    return 1 if load(row + 8 * L.ROW_KIND) == L.KIND_VIEW else load(row + 8 * L.ROW_N_OPERANDS)
+    """Number of ids among a row's operands."""
+    kind = load(row + 8 * L.ROW_KIND)
+    if kind == L.KIND_VIEW:
+        return 1
+    if kind == L.KIND_BROADCAST:
+        return 2
+    return load(row + 8 * L.ROW_N_OPERANDS)
 
 
 def begin(self, args, n_args):
@@ -885,6 +1053,56 @@ def _reverse_elementwise(process, header, row, value):
 
 
 @_inline
+def _reverse_broadcast(process, header, row, value):
+    """Add a broadcast row's contributions. False, with nothing done, where a VJP kernel is not compiled yet."""
+    values = load(header + 8 * L.H_VALUES)
+    first_value = load(header + 8 * L.H_FIRST_VALUE)
+    kernel = load(row + 8 * L.ROW_KERNEL)
+    dtype = kernel & 1
+    itemsize = 8 >> dtype
+    table = load(process + 8 * L.P_KERNELS) + 8 * (L.KERNEL_WIDTH * kernel + L.KERNEL_VJP)
+    operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+    for k in range(2):
+        v = load(operands + 8 * k)
+        if v >= first_value and load(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE)) != 0:
+            if load(table + 8 * (L.VJP_WIDTH * k + L.VJP_ADDRESS)) == 0:
+                return False
+    ndim = load(operands + 16)
+    shape = operands + 24
+    operand_strides = shape + 8 * ndim
+    own_strides = scratch(8)
+    step = itemsize
+    for d in range(ndim - 1, -1, -1):
+        store(own_strides + 8 * d, step)
+        step *= load(shape + 8 * d)
+    extent = load(value + 8 * L.VALUE_SIZE)
+    pointers = scratch(6)
+    strides = scratch(48)
+    for k in range(2):
+        v = load(operands + 8 * k)
+        if v < first_value or load(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE)) == 0:
+            continue
+        group = table + 8 * L.VJP_WIDTH * k
+        n_residuals = load(group + 8 * L.VJP_N_RESIDUALS)
+        store(pointers, load(value + 8 * L.VALUE_BAR))
+        _memcpy(strides, own_strides, 8 * ndim)
+        for j in range(n_residuals):
+            which = load(group + 8 * (L.VJP_RESIDUALS + j))
+            u = load(row + 8 * L.ROW_RESULT) if which == L.RESULT else load(operands + 8 * which)
+            store(pointers + 8 * (j + 1), load(values + 8 * (L.VALUE_WIDTH * u + L.VALUE_ADDRESS)))
+            source = own_strides if which == L.RESULT else operand_strides + 8 * ndim * which
+            _memcpy(strides + 8 * ndim * (j + 1), source, 8 * ndim)
+        target = values + 8 * L.VALUE_WIDTH * v
+        narrow = load(target + 8 * L.VALUE_SIZE) != extent
+        held = _open_bar(target, dtype, narrow)
+        store(pointers + 8 * (n_residuals + 1), load(target + 8 * L.VALUE_BAR))
+        _memcpy(strides + 8 * ndim * (n_residuals + 1), operand_strides + 8 * ndim * k, 8 * ndim)
+        data = L.ACCUMULATE if held or narrow else L.STORE
+        _call_over(load(group + 8 * L.VJP_ADDRESS), pointers, strides, n_residuals + 2, shape, ndim, data)
+    return True
+
+
+@_inline
 def _reverse_view(header, row, value):
     """Scatter the cotangent of a strided view into its base's."""
     values = load(header + 8 * L.H_VALUES)
@@ -969,6 +1187,9 @@ def reverse(self, args, n_args):
                     _reverse_view(header, row, value)
                 elif kind == L.KIND_TOTAL:
                     _reverse_total(header, row, value)
+                elif kind == L.KIND_BROADCAST:
+                    if not _reverse_broadcast(process, header, row, value):
+                        return _from_int(r)
                 elif not _reverse_elementwise(process, header, row, value):
                     return _from_int(r)
             if load(value + 8 * L.VALUE_ACTIVE) != 2:
@@ -977,6 +1198,59 @@ def reverse(self, args, n_args):
                 store(value + 8 * L.VALUE_BAR_STATE, L.BAR_NONE)
         r -= 1
     return _from_int(first - 1)
+
+
+@_inline
+def _same_layout(process, header, value, array):
+    """Whether an array is contiguous and of the dtype and extent of a value that native code can add to."""
+    dtype = load(value + 8 * L.VALUE_DTYPE)
+    return dtype >= 0 and _dtype(process, array) == dtype and _extent(array) == load(value + 8 * L.VALUE_SIZE)
+
+
+def accumulate(self, args, n_args):
+    """``(header, value, array)``: add an array to a value's cotangent.
+
+    Returns 0 when it is done; 1 when the array has become the cotangent, and must be kept alive; 2, with nothing done,
+    where NumPy must do it.
+    """
+    process = load(self + ARRAY_DATA)
+    header = load(load(args) + ARRAY_DATA)
+    array = load(args + 16)
+    value = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * _as_int(load(args + 8))
+    if not _same_layout(process, header, value, array):
+        return _from_int(2)
+    state = load(value + 8 * L.VALUE_BAR_STATE)
+    if state == L.BAR_NONE:
+        store(value + 8 * L.VALUE_BAR, load(array + ARRAY_DATA))
+        store(value + 8 * L.VALUE_BAR_STATE, L.BAR_BORROWED)
+        return _from_int(1)
+    n = load(value + 8 * L.VALUE_SIZE)
+    if n > L.SMALL and state == L.BAR_BORROWED:
+        return _from_int(2)  # one pass of NumPy over both, instead of a copy and a sum
+    dtype = load(value + 8 * L.VALUE_DTYPE)
+    _open_bar(value, dtype, False)
+    if dtype == 0:
+        bar = pointer_f8(load(value + 8 * L.VALUE_BAR))
+        term = pointer_f8(load(array + ARRAY_DATA))
+        for i in range(n):
+            bar[i] += term[i]
+    else:
+        narrow_bar = pointer_f4(load(value + 8 * L.VALUE_BAR))
+        narrow_term = pointer_f4(load(array + ARRAY_DATA))
+        for i in range(n):
+            narrow_bar[i] += narrow_term[i]
+    return _from_int(0)
+
+
+def state(self, args, n_args):
+    """``(header, value)``: 8 times whether a value is active, plus the state of its cotangent."""
+    header = load(load(args) + ARRAY_DATA)
+    number = _as_int(load(args + 8))
+    if number < 0:
+        return _from_int(0)
+    value = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * number
+    active = number >= load(header + 8 * L.H_FIRST_VALUE) and load(value + 8 * L.VALUE_ACTIVE) != 0
+    return _from_int(load(value + 8 * L.VALUE_BAR_STATE) + (8 if active else 0))
 
 
 def give(self, args, n_args):

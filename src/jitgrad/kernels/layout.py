@@ -33,6 +33,11 @@ KIND_ELEMENTWISE: Final = 1  # contiguous operands of one extent, or scalars: th
 KIND_VIEW: Final = 2  # the result is a strided view of the one operand: the VJP is a strided scatter
 KIND_TOTAL: Final = 3  # the sum of all elements, times the scalar in ROW_DATA
 
+KIND_BROADCAST: Final = 4  # elementwise on two contiguous operands of unlike shapes
+
+# How many of a row's operands are ids of values, where not all are: behind them stand shape and strides.
+N_IDS: Final = {KIND_VIEW: 1, KIND_BROADCAST: 2}
+
 IMMEDIATE: Final = -1  # operand id of a Python scalar that stands in ROW_DATA
 CONSTANT: Final = -2  # operand id of a value that no derivative is asked of and no rule needs
 
@@ -81,6 +86,7 @@ P_FLOAT32: Final = 3
 P_NDARRAY: Final = 4  # types
 P_FLOAT: Final = 5
 P_INT: Final = 6
+P_NUMPY_FLOAT: Final = 23  # numpy.float64, which is a Python float too
 P_TENSOR: Final = 7
 P_NONE: Final = 8
 P_NEW_ARRAY: Final = 9  # PyArray_New
