@@ -236,6 +236,7 @@ class Elementwise(Op):
         dtype = 0 if out.dtype is _FLOATS[0] else 1 if out.dtype is _FLOATS[1] else -1
         if dtype < 0 or out.size > L.SMALL or not out.flags.c_contiguous:
             return super().record(tape, args, values, out, params)
+        values = [v if type(v) in (np.ndarray, float, int) else np.asarray(v) for v in values]
         native_row = True
         immediate: float | None = None
         for value in values:
