@@ -1,22 +1,56 @@
-"""The state of tracing, for each context (thread or task) by itself: which tape records, and whether at all."""
+"""The state of tracing, for each context (thread or task) by itself: which tape records, and whether any."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jitgrad.core.native import SUSPENDED
 
 if TYPE_CHECKING:
     from jitgrad.core.tape import Tape
 
-__all__ = ["current_trace", "grad_enabled", "imperative_tape", "recording", "start", "stop", "tracing"]
+__all__ = [
+    "current_trace",
+    "grad_enabled",
+    "imperative_tape",
+    "recording",
+    "restore",
+    "start",
+    "stop",
+    "switch",
+    "tracing",
+]
+
+
+class _Off:
+    """Recording is off in the contexts that hold this: while any does, operations must ask if they are one.
+
+    A context may outlive the block that has switched recording off (a task that was started in it has a
+    copy), so what is counted is the contexts' own references.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        SUSPENDED[0] += 1
+
+    def __del__(self, counter: Any = SUSPENDED) -> None:
+        counter[0] -= 1
+
+
+class _Thread(threading.local):
+    """What belongs to a thread, and not to its tasks."""
+
+    tape: Tape | None = None
+
 
 _trace: ContextVar[Tape | None] = ContextVar("jitgrad_trace", default=None)
-_grad_enabled: ContextVar[bool] = ContextVar("jitgrad_grad_enabled", default=True)
-_imperative: ContextVar[Tape | None] = ContextVar("jitgrad_imperative", default=None)
+_off: ContextVar[_Off | None] = ContextVar("jitgrad_off", default=None)
+_thread = _Thread()
 
 
 def current_trace() -> Tape | None:
@@ -26,17 +60,20 @@ def current_trace() -> Tape | None:
 
 def grad_enabled() -> bool:
     """Tell whether operations on tensors are recorded in this context."""
-    return _grad_enabled.get()
+    return _off.get() is None
 
 
 def imperative_tape() -> Tape:
-    """Return the tape on which this context's tensors record outside transforms."""
-    tape = _imperative.get()
+    """Return the tape on which this thread's tensors record outside transforms.
+
+    It is the thread's, not the context's: a context may be copied into another thread, but no two threads may
+    record on one tape.
+    """
+    tape = _thread.tape
     if tape is None:
         from jitgrad.core.tape import Tape
 
-        tape = Tape(tracks_handles=True)
-        _imperative.set(tape)
+        tape = _thread.tape = Tape(tracks_handles=True)
     return tape
 
 
@@ -60,15 +97,26 @@ def tracing(tape: Tape) -> Iterator[Tape]:
         _trace.reset(token)
 
 
+def switch(enabled: bool) -> object:
+    """Switch recording on or off in this context; return what `restore` undoes that with."""
+    before = _off.get()
+    if enabled:
+        _off.set(None)
+    elif before is None:
+        _off.set(_Off())
+    return before
+
+
+def restore(before: object) -> None:
+    """Undo `switch`."""
+    _off.set(before)  # type: ignore[arg-type]
+
+
 @contextmanager
 def recording(enabled: bool) -> Iterator[None]:
-    """Switch recording on or off in this context."""
-    token = _grad_enabled.set(enabled)
-    if not enabled:
-        SUSPENDED[0] += 1
+    """Switch recording on or off in this context, for a block."""
+    before = switch(enabled)
     try:
         yield
     finally:
-        if not enabled:
-            SUSPENDED[0] -= 1
-        _grad_enabled.reset(token)
+        restore(before)
