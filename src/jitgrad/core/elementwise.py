@@ -36,14 +36,14 @@ def _code_key(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def _fingerprint(function: Callable[..., Any]) -> tuple[Any, ...]:
-    """What a scalar function means: its own code and that of the ops that it calls."""
+    """What a scalar function means: its own code and the value expressions of the ops that it calls."""
     if isinstance(function, str):
         return (function,)
     parts: list[Any] = [_code_key(function.__code__)]
     for name in function.__code__.co_names:
         called = function.__globals__.get(name)
         if isinstance(called, Elementwise):
-            parts.append((name, called.fingerprint))
+            parts.append((name, _fingerprint(called.value)))
         elif isinstance(called, (int, float)):
             parts.append((name, called))
     return tuple(parts)
@@ -89,9 +89,6 @@ class Elementwise(Op):
         self.absorbing = absorbing
         self.partials = partials
         self.residuals = {key: tuple(inspect.signature(partial).parameters) for key, partial in partials.items()}
-        self.fingerprint = hashlib.sha256(
-            repr([_fingerprint(value), *((k, _fingerprint(p)) for k, p in partials.items())]).encode()
-        ).hexdigest()[:16]
         self._ufunc: Callable[..., Any] | None = None
         self._vjp_ufuncs: dict[int, Callable[..., Any]] = {}
         self._scalar: Any = None
@@ -147,9 +144,11 @@ class Elementwise(Op):
             self._scalar = _compilable(self.value)
         return self._scalar
 
-    def _address(self, part: str, dtype: int, build: Callable[[str], Any]) -> int:
+    def _address(self, part: str, dtype: int, meaning: tuple[Any, ...], build: Callable[[str], Any]) -> int:
         letter = "f8" if dtype == 0 else "f4"
-        return compiler.address_of(f"{self.name}_{part}_{letter}_{self.fingerprint}", lambda: build(letter))
+        # taken now, not when the op is declared: ops that are declared later may be called
+        digest = hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]
+        return compiler.address_of(f"{self.name}_{part}_{letter}_{digest}", lambda: build(letter))
 
     def forward_address(self, dtype: int) -> int:
         """Return the address of the forward kernel, compiled if need be. ``dtype`` is 0 (float64) or 1 (float32)."""
@@ -161,7 +160,7 @@ class Elementwise(Op):
 
                 return forward_kernel(self.scalar, len(self.operands or ()), letter)
 
-            line[L.KERNEL_FORWARD] = self._address("forward", dtype, build)
+            line[L.KERNEL_FORWARD] = self._address("forward", dtype, _fingerprint(self.value), build)
         return int(line[L.KERNEL_FORWARD])
 
     def vjp_address(self, k: int, dtype: int) -> int:
@@ -180,7 +179,8 @@ class Elementwise(Op):
                 which = L.RESULT if residual == "out" else operands.index(residual)
                 group[L.VJP_RESIDUALS + place] = which
             group[L.VJP_N_RESIDUALS] = len(residuals)
-            group[L.VJP_ADDRESS] = self._address(f"vjp{k}", dtype, build)
+            meaning = (_fingerprint(self.partials[operands[k]]), self.absorbing)
+            group[L.VJP_ADDRESS] = self._address(f"vjp{k}", dtype, meaning, build)
         return int(group[L.VJP_ADDRESS])
 
     def _forward(self, *values: Any) -> Any:
