@@ -238,16 +238,34 @@ def record_view(
 
 def leaf_id(tape: Tape, tensor: Tensor) -> int:
     """Return the id on ``tape`` of a tensor from outside it: a leaf, or a result on another tape."""
-    for vid, other in tape.inputs.items() if tensor._tape is not tape and tensor._tape is not None else ():
-        if other is tensor:
-            return vid
+    home, leaf = tensor._tape, tensor._leaf
+    if leaf is None or not leaf.requires_grad:
+        return _link_id(tape, tensor)
+    if home is not tape and home is not None:  # it is known by its id on the tape where it was used first
+        for vid, other in tape.inputs.items():
+            if other is tensor and tape.versions[vid][1] == leaf.version[0]:
+                return vid
     vid = tape.define(tensor._value, tensor._type)
     tape.inputs[vid] = tensor
-    if tensor._leaf is not None:
-        tape.versions[vid] = (tensor._leaf.version, tensor._leaf.version[0])
-    if tensor._tape is None or tensor._tape is tape:
+    tape.versions[vid] = (leaf.version, leaf.version[0])
+    if home is tape or home is None:
         tensor._tape = tape
         tensor._vid = vid
+    return vid
+
+
+def _link_id(tape: Tape, tensor: Tensor) -> int:
+    """Return the id of a result on another tape, such as another thread's, which goes on recording there."""
+    home = tensor._tape
+    if home is None or home.lock is None:
+        raise LeakedTensorError.escaped("transform")
+    with home.lock:
+        anchor = home.anchor(tensor._vid)
+    for vid, other in tape.inputs.items():
+        if other is anchor:
+            return vid
+    vid = tape.define(tensor._value, tensor._type)
+    tape.inputs[vid] = anchor
     return vid
 
 

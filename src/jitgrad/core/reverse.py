@@ -163,7 +163,6 @@ def replay_arrays(
     tape: Tape,
     seeds: dict[int, Array],
     wanted: Sequence[int],
-    *,
     first_row: int = 0,
     first_value: int = 0,
     retain: bool = False,
@@ -186,8 +185,8 @@ def replay_arrays(
     dict
         Cotangents by value id; a wanted value that nothing reached is missing.
     """
-    last = max((tape.producer(value) for value in seeds), default=-1)
-    native.begin(tape.header, first_value, first_row, last + 1, *wanted)
+    last = max(map(tape.producer, seeds), default=-1)
+    native.begin(tape.header, first_value, first_row, last, *wanted)
     bars = _Bars(tape)
     held = set(wanted)
     kept = tape.kept
@@ -242,8 +241,8 @@ def replay_tensors(
 
     It is recorded on the same tape, or, if that tape's trace is over, on the tape of the seeds.
     """
-    last = max((tape.producer(value) for value in seeds), default=-1)
-    native.begin(tape.header, first_value, first_row, last + 1, *wanted)
+    last = max(map(tape.producer, seeds), default=-1)
+    native.begin(tape.header, first_value, first_row, last, *wanted)
     active = tape.active_flags()
     held = set(wanted)
     bars: dict[int, Tensor] = {value: seed for value, seed in seeds.items() if active[value]}

@@ -7,8 +7,10 @@ arrays that a VJP rule has asked to keep.
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +18,14 @@ import numpy as np
 
 from jitgrad.core import native
 from jitgrad.core.location import Location, resolve, user_frame
+from jitgrad.core.references import holders
 from jitgrad.core.types import ArrayType, type_of
 from jitgrad.kernels import layout as L
 
 if TYPE_CHECKING:
     from jitgrad.core.tensor import Tensor
 
-__all__ = ["Tape"]
+__all__ = ["Anchor", "Tape"]
 
 _WITH_PARAMS = (L.KIND_RULE, L.KIND_VIEW)  # kinds of rows whose data is the index of their static parameters
 _FIRST_ROWS = 128
@@ -32,6 +35,19 @@ _FIRST_BYTES = 64 << 20
 _SPARE: list[tuple[Any, ...]] = []
 _MAX_SPARE = 8
 _MAX_SPARE_ROWS = 1 << 14
+
+
+class Anchor:
+    """A place on a tape that is still the same when the tape has been compacted, for what is no tensor."""
+
+    __slots__ = ("__weakref__", "_tape", "_vid", "node")
+
+    _leaf = None  # of a tensor
+
+    def __init__(self, tape: Tape, vid: int) -> None:
+        self._tape = tape
+        self._vid = vid
+        self.node: weakref.ref[Any] | None = None  # what the imperative face shows of it
 
 
 class Tape:
@@ -49,14 +65,18 @@ class Tape:
         "_operands",
         "_rows",
         "_values",
+        "anchors",
         "codes",
         "ended",
         "handles",
         "header",
+        "hooks",
         "inputs",
         "kept",
+        "lock",
         "locked",
         "params",
+        "retained",
         "types",
         "versions",
     )
@@ -72,9 +92,15 @@ class Tape:
         self.kept: dict[int, np.ndarray[Any, Any]] = {}  # residuals, by value
         self.params: list[dict[str, Any]] = []
         self.codes: dict[int, CodeType] = {}  # keeps the code objects alive whose addresses stand in the rows
-        self.inputs: dict[int, Tensor] = {}  # tensors that entered from outside: leaves, or results on other tapes
+        self.inputs: dict[int, Tensor | Anchor] = {}  # what entered from outside: leaves, or results on other tapes
         self.versions: dict[int, tuple[list[int], int]] = {}  # version cell of an input, and its count then
         self.handles: dict[int, weakref.ref[Tensor]] | None = {} if tracks_handles else None
+        # Of the imperative face: places that are referred to, functions to call with cotangents, tensors that want
+        # theirs, and the right to replay or compact, which threads may contend for.
+        self.anchors: dict[int, weakref.ref[Anchor]] | None = None
+        self.hooks: dict[int, dict[int, Callable[[Any], Any]]] | None = None
+        self.retained: weakref.WeakSet[Tensor] | None = None
+        self.lock = threading.RLock() if tracks_handles else None
         self.ended = False
         self.locked = False  # while a replay walks the rows, they keep their numbers
         native.attach(self.header, self.kept, self.types, self.codes, self.handles, self.params, True)
@@ -122,26 +148,28 @@ class Tape:
         header = self.header
         if native.room(header, n_operands, n_values):
             return
-        n_operands += int(header[L.H_N_OPERANDS])
-        n_values += self.count
-        full = (
-            len(self) >= header[L.H_ROW_CAPACITY]
-            or n_operands > header[L.H_OPERAND_CAPACITY]
-            or n_values > header[L.H_VALUE_CAPACITY]
-        )
+        full = self._lacks(n_operands, n_values)
         if self.handles is not None and not self.locked:
-            n_rows = len(self)
             self.compact()
             header[L.H_BYTE_LIMIT] = _FIRST_BYTES
-            if len(self) <= n_rows // 2:
-                full = False
+            # What is more than half full would soon be full again, and compacting is not for nothing.
+            full = full and self._lacks(n_operands, n_values, share=2)
         header[L.H_BYTE_LIMIT] = max(int(header[L.H_BYTE_LIMIT]), 2 * int(header[L.H_BYTES]))
         if full:
             self._allocate(
                 2 * int(header[L.H_ROW_CAPACITY]),
-                max(2 * int(header[L.H_OPERAND_CAPACITY]), n_operands),
-                max(2 * int(header[L.H_VALUE_CAPACITY]), n_values),
+                max(2 * int(header[L.H_OPERAND_CAPACITY]), int(header[L.H_N_OPERANDS]) + n_operands),
+                max(2 * int(header[L.H_VALUE_CAPACITY]), int(header[L.H_N_VALUES]) + n_values),
             )
+
+    def _lacks(self, n_operands: int, n_values: int, share: int = 1) -> bool:
+        """Tell whether one instruction more would fill more than the share's part of what is allocated."""
+        header = self.header
+        return bool(
+            share * (header[L.H_N_ROWS] + 1) > header[L.H_ROW_CAPACITY]
+            or share * (header[L.H_N_OPERANDS] + n_operands) > header[L.H_OPERAND_CAPACITY]
+            or share * (header[L.H_N_VALUES] + n_values) > header[L.H_VALUE_CAPACITY]
+        )
 
     # -- recording ---------------------------------------------------------------------------------------------
 
@@ -228,6 +256,17 @@ class Tape:
         """Tell whether a reverse replay has dropped what this instruction had kept."""
         return row[L.ROW_FREED] == L.FREED
 
+    def anchor(self, value: int) -> Anchor:
+        """Return the anchor of a value, which is the same for as long as something refers to it."""
+        if self.anchors is None:
+            self.anchors = {}
+        reference = self.anchors.get(value)
+        found = None if reference is None else reference()
+        if found is None:
+            found = Anchor(self, value)
+            self.anchors[value] = weakref.ref(found)
+        return found
+
     # -- marks for the replays ------------------------------------------------------------------------------
 
     def is_active(self, value: int) -> bool:
@@ -282,28 +321,42 @@ class Tape:
         let grow to twice what was alive: so its share of each operation is constant.
         """
         handles = self.handles
-        if handles is None:
+        if handles is None or self.lock is None:
             raise RuntimeError("this tape does not know its tensors and cannot be compacted")
+        with self.lock:
+            self._compact(handles)
+
+    def _compact(self, handles: dict[int, weakref.ref[Tensor]]) -> None:
         n_rows, n_values = len(self), self.count
         rows = self._rows[:n_rows].tolist()
         live = [False] * n_values
-        tensors: dict[int, Tensor] = {}
-        for value, reference in handles.items():
-            tensor = reference()
-            if tensor is not None and tensor._tape is self and tensor._vid == value:
-                live[value] = True
-                tensors[value] = tensor
+        tensors: dict[int, Tensor] = self._living(handles)
+        anchors: dict[int, Anchor] = self._living(self.anchors or {})
+        captive = self._captives(tensors)
+        for value in tensors:
+            live[value] = value not in captive
+        for value in anchors:
+            live[value] = True
         keep_row = [False] * n_rows
-        for index in range(n_rows - 1, -1, -1):
-            row = rows[index]
-            first = row[L.ROW_RESULT]
-            if any(live[first : first + row[L.ROW_N_RESULTS]]):
-                keep_row[index] = True
-                for k in range(row[L.ROW_N_RESULTS]):
-                    live[first + k] = True  # results of one row have consecutive ids
-                for operand in self.operands_of(row):
-                    if operand >= 0:
-                        live[operand] = True
+        while True:
+            for index in range(n_rows - 1, -1, -1):
+                row = rows[index]
+                first = row[L.ROW_RESULT]
+                if any(live[first : first + row[L.ROW_N_RESULTS]]):
+                    keep_row[index] = True
+                    for k in range(row[L.ROW_N_RESULTS]):
+                        live[first + k] = True  # results of one row have consecutive ids
+                    for operand in self.operands_of(row):
+                        if operand >= 0:
+                            live[operand] = True
+            reached = [value for value, leaf in captive.items() if live[leaf]]
+            if not reached:
+                break
+            for value in reached:
+                live[value] = True
+                del captive[value]
+        for value in captive:
+            del tensors[value]
         new_id = np.cumsum(live) - 1
         survivors = np.flatnonzero(live)
         row_ids = np.flatnonzero(keep_row)
@@ -342,9 +395,9 @@ class Tape:
         def renumber(table: dict[int, Any]) -> dict[int, Any]:
             return {int(new_id[value]): entry for value, entry in table.items() if live[value]}
 
-        for value, tensor in self.inputs.items():
-            if not live[value] and tensor._tape is self and tensor._vid == value:
-                tensor._vid = -1  # a leaf that is not on the tape at the moment
+        for value, source in self.inputs.items():
+            if source._tape is self and source._vid == value:
+                source._vid = int(new_id[value]) if live[value] else -1  # a leaf leaves the tape, and may come back
         self.inputs = renumber(self.inputs)
         self.versions = renumber(self.versions)
         self.kept = renumber(self.kept)
@@ -352,13 +405,43 @@ class Tape:
         for value, tensor in tensors.items():
             tensor._vid = int(new_id[value])
             self.handles[tensor._vid] = handles[value]
-        for value, tensor in self.inputs.items():
-            if tensor._tape is self:
-                tensor._vid = value
+        if self.anchors is not None:
+            for value, anchor in anchors.items():
+                anchor._vid = int(new_id[value])
+            self.anchors = renumber(self.anchors)
+        if self.hooks is not None:
+            self.hooks = renumber(self.hooks)
         self.header[L.H_BYTES] = sum(array.nbytes for array in self.kept.values())
         addresses = set(kept_rows[:, L.ROW_CODE].tolist())
         self.codes = {address: code for address, code in self.codes.items() if address in addresses}
         self._publish()
+
+    def _living(self, references: dict[int, weakref.ref[Any]]) -> dict[int, Any]:
+        """Return what is alive of the objects that stand for values."""
+        living = {}
+        for value, reference in references.items():
+            place = reference()
+            if place is not None and place._tape is self and place._vid == value:
+                living[value] = place
+        return living
+
+    def _captives(self, tensors: dict[int, Tensor]) -> dict[int, int]:
+        """Find the gradients with a graph that only their own leaf refers to, and the leaf that only the tape does.
+
+        A leaf whose gradient was recorded holds its gradient, whose graph holds the leaf. Neither keeps the graph
+        alive if nothing else does. By the gradient's value id, the leaf's.
+        """
+        found: dict[int, int] = {}
+        times = Counter(map(id, self.inputs.values()))
+        for value in self.inputs:  # not its items(): that iterator holds what it yields
+            leaf = self.inputs[value]
+            grad = None if leaf._leaf is None else leaf._leaf.grad
+            if grad is None or tensors.get(grad._vid) is not grad:
+                continue
+            # Beside the variables here: the leaf stands in the inputs, its gradient in the Leaf and in `tensors`.
+            if holders(leaf) == times[id(leaf)] + 1 and holders(grad) == 3:
+                found[grad._vid] = value
+        return found
 
 
 native.introduce_tape(Tape)

@@ -899,7 +899,7 @@ def _operand_count(row):
 
 
 def begin(self, args, n_args):
-    """``(header, first_value, first_row, end_row, *wanted)``: mark what a replay of these rows has to look at.
+    """``(header, first_value, first_row, last_row, *wanted)``: mark what a replay of these rows has to look at.
 
     Of the values from ``first_value`` on, the wanted ones become active and held, and with them the results of every
     row that has an active operand.
@@ -913,7 +913,8 @@ def begin(self, args, n_args):
         store(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE), 0)
     for k in range(4, n_args):
         store(values + 8 * (L.VALUE_WIDTH * _as_int(load(args + 8 * k)) + L.VALUE_ACTIVE), 2)
-    for r in range(_as_int(load(args + 16)), _as_int(load(args + 24))):
+    last = _as_int(load(args + 24))
+    for r in range(_as_int(load(args + 16)), last + 1):
         row = load(header + 8 * L.H_ROWS) + 8 * L.ROW_WIDTH * r
         operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
         active = 0

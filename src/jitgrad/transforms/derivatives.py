@@ -12,13 +12,17 @@ import optree
 from jitgrad.core.forward import replay_tangents
 from jitgrad.core.op import REGISTRY
 from jitgrad.core.tensor import Tensor, constant
+from jitgrad.core.types import type_of
 from jitgrad.errors import DifferentiationTypeError, TreeMismatchError
-from jitgrad.transforms.trace import NAMESPACE, Session, call, flatten, open_session, result
+from jitgrad.transforms.trace import NAMESPACE, Session, call, flatten, result
 
 __all__ = ["elementwise_grad", "grad", "jacobian", "jvp", "stop_gradient", "value_and_grad", "vjp"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_ONE = np.ones(())
+_ONE_TYPE = type_of(_ONE)
 
 
 def _outputs(tree: Any, session: Session) -> Any:
@@ -46,6 +50,8 @@ def _split_aux(out: Any, has_aux: bool, transform: str) -> tuple[Any, Any]:
 
 
 def _check_output(out: Any, transform: str, scalar: bool) -> None:
+    if type(out) is Tensor and out._type is _ONE_TYPE:
+        return
     if not isinstance(out, (Tensor, np.ndarray, np.generic, float, complex, int)):
         raise DifferentiationTypeError.output_type(transform, type(out))
     value = out._value if type(out) is Tensor else np.asarray(out)
@@ -64,16 +70,18 @@ def _value_and_grad(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[Any, Any, Any]:
-    with open_session(args) as session:
+    with Session(args) as session:
         out, spec = call(session, f, args, kwargs, argnums, transform)
         out, aux = _split_aux(out, has_aux, transform)
         _check_output(out, transform, scalar)
         if type(out) is Tensor:
-            grads = session.pull([(out, np.ones(out.shape, out.dtype))])
+            one = _ONE if out._type is _ONE_TYPE else np.ones(out.shape, out.dtype)
+            grads = session.pull([(out, one)])
         else:
             grads = session.pull([])
-        handed = _outputs(out, session), _unflatten(spec, [result(bar, session.nested) for bar in grads])
-        out, aux = None, _outputs(aux, session)
+        nested = session.nested
+        handed = result(out, nested), _unflatten(spec, [result(bar, nested) for bar in grads])
+        out, aux = None, None if aux is None else _outputs(aux, session)
     session.recycle()
     return (*handed, aux)
 
@@ -219,7 +227,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 3., 30.]), np.float64(21.0))
     """
-    with open_session(primals) as session:
+    with Session(primals) as session:
         out, spec = call(session, f, primals, {}, tuple(range(len(primals))), "vjp")
         out, aux = _split_aux(out, has_aux, "vjp")
         leaves, out_spec = flatten(out)
@@ -265,7 +273,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     """
     primals, tangents = tuple(primals), tuple(tangents)
     directions, direction_spec = flatten(tangents)
-    with open_session((*primals, *tangents)) as session:
+    with Session((*primals, *tangents)) as session:
         out, spec = call(session, f, primals, {}, tuple(range(len(primals))), "jvp")
         if direction_spec != spec:
             raise TreeMismatchError.tangents(primals, tangents)
@@ -318,7 +326,7 @@ def jacobian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: boo
 
     @functools.wraps(f)
     def jacobian_of(*args: P.args, **kwargs: P.kwargs) -> Any:
-        with open_session(args) as session:
+        with Session(args) as session:
             out, spec = call(session, f, args, kwargs, argnums, "jacobian")
             out, aux = _split_aux(out, has_aux, "jacobian")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import optree
@@ -21,7 +21,7 @@ from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
 from jitgrad.errors import ArgnumsError, DifferentiationTypeError
 
-__all__ = ["NAMESPACE", "Session", "call", "flatten", "open_session", "result", "select", "substitute"]
+__all__ = ["NAMESPACE", "Session", "call", "flatten", "result", "select", "substitute"]
 
 NAMESPACE = "jitgrad"  # of optree registrations: dataclasses registered by jitgrad.register_dataclass
 Leaves = list[Any]
@@ -34,8 +34,6 @@ def flatten(tree: Any) -> tuple[Leaves, optree.PyTreeSpec]:
 
 def select(args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[Any, tuple[int, ...]]:
     """Return the arguments that ``argnums`` names (one by itself, or a tuple of them) and their positions."""
-    if type(argnums) is int and 0 <= argnums < len(args):
-        return args[argnums], (argnums,)
     if isinstance(argnums, (bool, np.bool_)) or not isinstance(argnums, (int, np.integer, tuple, list)):
         raise ArgnumsError.wrong_type(argnums)
     several = isinstance(argnums, (tuple, list))
@@ -63,15 +61,48 @@ def substitute(args: Sequence[Any], positions: Sequence[int], chosen: Any, sever
 
 
 class Session:
-    """One trace of one function: its tape, its inputs, and the rows that belong to it."""
+    """One trace of one function: its tape, its inputs, and the rows that belong to it.
 
-    def __init__(self, tape: Tape, nested: bool) -> None:
+    A context manager: operations are recorded inside the block. The tape is chosen by the arguments.
+    """
+
+    __slots__ = ("_enabled", "_token", "_was_locked", "end_row", "first_row", "first_value", "inputs", "nested", "tape")
+
+    def __init__(self, arguments: Sequence[Any]) -> None:
+        tape = trace.current_trace()
+        self.nested = True
+        if tape is None:
+            if _any_requires_grad(arguments):
+                tape = trace.imperative_tape()
+            else:
+                tape = Tape()
+                self.nested = False
         self.tape = tape
-        self.nested = nested
-        self.first_row = len(tape)
-        self.first_value = tape.count
-        self.inputs: list[int] = []
+        self.first_row = len(tape) if self.nested else 0
+        self.first_value = tape.count if self.nested else 0
         self.end_row = 0
+        self.inputs: list[int] = []
+
+    def __enter__(self) -> Self:
+        """Start recording."""
+        tape = self.tape
+        self._was_locked = tape.locked
+        tape.locked = True
+        self._enabled = None if trace.grad_enabled() else trace.recording(True)
+        if self._enabled is not None:
+            self._enabled.__enter__()
+        self._token = None if self.nested else trace.start(tape)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop recording, whatever has happened."""
+        tape = self.tape
+        tape.locked = self._was_locked
+        if self._token is not None:
+            trace.stop(self._token)
+            tape.end()
+        if self._enabled is not None:
+            self._enabled.__exit__(None, None, None)
 
     def enter(self, leaf: Any) -> Tensor:
         """Put an input on the tape, as a new value: what is recorded from it on is this session's."""
@@ -86,7 +117,8 @@ class Session:
     def recycle(self) -> None:
         """Let the next trace use this one's storage, unless a tensor has escaped that still refers to the tape."""
         if not self.nested:
-            tape = self.__dict__.pop("tape")
+            tape = self.tape
+            del self.tape
             if sys.getrefcount(tape) == 2:
                 tape.recycle()
 
@@ -103,11 +135,13 @@ class Session:
                 seed = bar if type(bar) is Tensor or not tensors else constant(bar)
                 held = gathered.get(output._vid)
                 gathered[output._vid] = seed if held is None else REGISTRY["add"](held, seed)
-        where = {"first_row": self.first_row, "first_value": self.first_value}
+        bars: dict[int, Any]
         if tensors:
-            bars: dict[int, Any] = dict(replay_tensors(self.tape, gathered, self.inputs, **where))
+            bars = replay_tensors(
+                self.tape, gathered, self.inputs, first_row=self.first_row, first_value=self.first_value
+            )
         else:
-            bars = dict(replay_arrays(self.tape, gathered, self.inputs, retain=retain, **where))
+            bars = replay_arrays(self.tape, gathered, self.inputs, self.first_row, self.first_value, retain)
         return [self._zeros(value, tensors) if value not in bars else bars[value] for value in self.inputs]
 
     def _zeros(self, value: int, tensors: bool) -> Any:
@@ -125,43 +159,6 @@ def result(value: Any, keep_tensors: bool) -> Any:
     if type(value) is np.ndarray and value.ndim == 0:
         return value[()]
     return value
-
-
-class open_session:  # noqa: N801  (a context manager, used as a function)
-    """Start a session on the tape that is right for these arguments; inside the block, operations are recorded."""
-
-    __slots__ = ("arguments", "enabled", "session", "token", "was_locked")
-
-    def __init__(self, arguments: Any) -> None:
-        self.arguments = arguments
-        self.token: Any = None
-        self.enabled: Any = None
-        self.was_locked = False
-
-    def __enter__(self) -> Session:
-        current = trace.current_trace()
-        if not trace.grad_enabled():
-            self.enabled = trace.recording(True)
-            self.enabled.__enter__()
-        if current is not None:
-            self.session = Session(current, nested=True)
-        elif _any_requires_grad(self.arguments):
-            self.session = Session(trace.imperative_tape(), nested=True)
-        else:
-            self.session = Session(Tape(), nested=False)
-            self.token = trace.start(self.session.tape)
-        tape = self.session.tape
-        self.was_locked, tape.locked = tape.locked, True
-        return self.session
-
-    def __exit__(self, *error: object) -> None:
-        tape = self.session.tape
-        tape.locked = self.was_locked
-        if self.token is not None:
-            trace.stop(self.token)
-            tape.end()
-        if self.enabled is not None:
-            self.enabled.__exit__(None, None, None)
 
 
 def _any_requires_grad(arguments: Any) -> bool:
@@ -184,6 +181,14 @@ def call(
     session: Session, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Any, transform: str
 ) -> tuple[Any, optree.PyTreeSpec]:
     """Run ``f`` with the chosen arguments on the session's tape; return its result and the chosen ones' structure."""
+    if type(argnums) is int and 0 <= argnums < len(args):
+        chosen = args[argnums]
+        if type(chosen) is float or (type(chosen) is np.ndarray and chosen.dtype.kind == "f"):
+            replaced = list(args)
+            replaced[argnums] = session.enter(chosen)
+            out = f(*replaced, **kwargs)
+            session.end_row = len(session.tape)
+            return out, _LEAF
     chosen, positions = select(args, argnums)
     several = isinstance(argnums, (tuple, list))
     if type(chosen) is np.ndarray or type(chosen) is float:
@@ -195,8 +200,8 @@ def call(
         if not _differentiable(leaf):
             raise _input_error(transform, leaf, len(entered), chosen, positions, several)
         entered.append(session.enter(leaf))
-    replaced = entered[0] if spec is _LEAF else optree.tree_unflatten(spec, entered)
-    out = f(*substitute(args, positions, replaced, several), **kwargs)
+    tensors = entered[0] if spec is _LEAF else optree.tree_unflatten(spec, entered)
+    out = f(*substitute(args, positions, tensors, several), **kwargs)
     session.end_row = len(session.tape)
     return out, spec
 
