@@ -119,10 +119,13 @@ def introduce_tape(cls: type) -> None:
     _PROCESS[L.P_TAPE_HEADER] = _offset(object.__new__(cls), "header")
 
 
-def introduce_tensor(cls: type, scalars: tuple[object, object], type_of: Callable[..., Any]) -> None:
-    """Tell native code what a Tensor is, where its slots lie, the types of scalars, and how other types are found."""
+def introduce_tensor(
+    cls: type, scalars: tuple[object, object], type_of: Callable[..., Any], sweep: Callable[..., Any]
+) -> None:
+    """Tell native code what a Tensor is and where its slots lie, the types of scalars, and what it asks Python to do."""
     _PROCESS[L.P_TENSOR] = id(cls)
     _PROCESS[L.P_TYPE_OF] = id(type_of)
+    _PROCESS[L.P_SWEEP] = id(sweep)
     _PROCESS[L.P_SCALAR_FLOAT64], _PROCESS[L.P_SCALAR_FLOAT32] = map(id, scalars)
     for column, slot in (
         (L.P_TENSOR_VALUE, "_value"),
@@ -130,6 +133,8 @@ def introduce_tensor(cls: type, scalars: tuple[object, object], type_of: Callabl
         (L.P_TENSOR_TAPE, "_tape"),
         (L.P_TENSOR_VID, "_vid"),
         (L.P_TENSOR_LEAF, "_leaf"),
+        (L.P_TENSOR_BASE, "_base"),
+        (L.P_TENSOR_VIEWS, "_views"),
     ):
         _PROCESS[column] = _offset(object.__new__(cls), slot)
 

@@ -81,7 +81,14 @@ class Tensor:
         return tensor, (self._value, self._value.dtype, requires_grad)
 
 
-native.introduce_tensor(Tensor, tuple(array_type((), np.dtype(name)) for name in ("float64", "float32")), type_of)
+def sweep(views: list[weakref.ref[Tensor]]) -> None:
+    """Drop dead references from the list of a tensor's views."""
+    views[:] = [reference for reference in views if reference() is not None]
+
+
+native.introduce_tensor(
+    Tensor, tuple(array_type((), np.dtype(name)) for name in ("float64", "float32")), type_of, sweep
+)
 _new = object.__new__
 
 

@@ -43,6 +43,7 @@ _get_item = _external("PyObject_GetItem", 2)
 _tuple_size = _external("PyTuple_Size", 1)
 _tuple_item = _external("PyTuple_GetItem", 2)
 _list_size = _external("PyList_Size", 1)
+_new_list = _external("PyList_New", 1)
 _list_append = types.ExternalFunction("PyList_Append", types.int32(_i8, _i8))
 _new_reference = _external("PyWeakref_NewRef", 2)
 _vectorcall = _external("PyObject_Vectorcall", 4)
@@ -815,6 +816,30 @@ def _is_basic(process, index):
 
 
 @_inline
+def _link(process, base, view):
+    """Tie a view to its base, so that a write to either can be carried to the other. Returns -1 after an error."""
+    _hold(base)
+    _set_slot(view, process, L.P_TENSOR_BASE, base)
+    views = _slot(base, process, L.P_TENSOR_VIEWS)
+    if views == 0:
+        views = _new_list(0)
+        _set_slot(base, process, L.P_TENSOR_VIEWS, views)
+    reference = _new_reference(view, 0)
+    if views == 0 or reference == 0 or _list_append(views, reference) != 0:
+        return -1
+    _release(reference)
+    n = _list_size(views)
+    if n >= 16 and n & (n - 1) == 0:  # at powers of two: dropping dead references costs O(1) a view
+        argument = scratch(1)
+        store(argument, views)
+        done = _vectorcall(load(process + 8 * L.P_SWEEP), argument, 1, 0)
+        if done == 0:
+            return -1
+        _release(done)
+    return 0
+
+
+@_inline
 def _item(context, x, index):
     """``x[index]`` of a recorded tensor and a basic index. Returns as `_run` does."""
     process = load(context + 8 * L.C_PROCESS)
@@ -874,6 +899,8 @@ def _item(context, x, index):
     _append_view(process, header, kernel, place, array, x_id, out, offset, data)
     tensor = _new_tensor(process, header, tape, out, kind, _from_int(result))
     _release(kind)
+    if tensor != 0 and scalar_type == 0 and _link(process, x, tensor) != 0:
+        return 0
     return tensor
 
 

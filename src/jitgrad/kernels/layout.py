@@ -103,7 +103,10 @@ P_SLICE: Final = 19  # types and objects that basic indices are made of
 P_TUPLE: Final = 20
 P_ELLIPSIS: Final = 21
 P_TYPE_OF: Final = 22  # the Python function that interns ArrayTypes
-P_WIDTH: Final = 24
+P_TENSOR_BASE: Final = 24  # slots that tie a view to what it is a view of
+P_TENSOR_VIEWS: Final = 25
+P_SWEEP: Final = 26  # the Python function that drops dead references from a list of views
+P_WIDTH: Final = 28
 
 PASSING_SIZE: Final = 4096  # a power of 2; an address is looked for from (address >> 4) % PASSING_SIZE on
 
