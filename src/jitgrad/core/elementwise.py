@@ -10,6 +10,7 @@ A partial's parameters are the operands (or ``out``) that it mentions: just thos
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import inspect
 import types
@@ -35,12 +36,17 @@ def _code_key(code: types.CodeType) -> tuple[Any, ...]:
     return code.co_code, constants, code.co_names, code.co_varnames
 
 
+def _global_names(code: types.CodeType) -> list[str]:
+    """Names that are looked up as globals: ``floor`` of ``np.floor`` is not one."""
+    return [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"]
+
+
 def _fingerprint(function: Callable[..., Any]) -> tuple[Any, ...]:
     """What a scalar function means: its own code and the value expressions of the ops that it calls."""
     if isinstance(function, str):
         return (function,)
     parts: list[Any] = [_code_key(function.__code__)]
-    for name in function.__code__.co_names:
+    for name in _global_names(function.__code__):
         called = function.__globals__.get(name)
         if isinstance(called, Elementwise):
             parts.append((name, _fingerprint(called.value)))
@@ -59,7 +65,7 @@ def _compilable(function: Callable[..., Any] | str) -> Any:
         return getattr(vmath, function)
     names = {
         name: called.scalar if isinstance(called, Elementwise) else called
-        for name in function.__code__.co_names
+        for name in _global_names(function.__code__)
         if (called := function.__globals__.get(name)) is not None
     }
     rebound = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)
@@ -263,7 +269,7 @@ class Elementwise(Op):
                 bits = int(scalar.view(np.int64)[0])
             elif keeps >> k & 1:
                 if ids[k] == L.CONSTANT:
-                    ids[k] = tape.define(value)
+                    ids[k] = constant_id(tape, args[k], value)
                 tape.kept[ids[k]] = value
         vid = tape.append(self.index, L.KIND_ELEMENTWISE, ids, (out,), None, dtype, bits, keeps)
         if keeps & L.KEEPS_RESULT:
