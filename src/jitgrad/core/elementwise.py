@@ -269,7 +269,7 @@ class Elementwise(Op):
                 bits = int(scalar.view(np.int64)[0])
             elif keeps >> k & 1:
                 if ids[k] == L.CONSTANT:
-                    ids[k] = constant_id(tape, args[k], value)
+                    ids[k] = tape.define(value)
                 tape.kept[ids[k]] = value
         vid = tape.append(self.index, L.KIND_ELEMENTWISE, ids, (out,), None, dtype, bits, keeps)
         if keeps & L.KEEPS_RESULT:
