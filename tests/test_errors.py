@@ -104,13 +104,96 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
         ["setitem", "no_grad()"],
     ),
     (
-        errors.InplaceError.stale((2, 3), F64, op="exp", version=1, expected=0),
+        errors.InplaceError.stale((2, 3), F64, op="exp", needed_by="sin", version=1, expected=0),
         (
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             "[float64 [2, 3]], which is output 0 of exp, is at version 1; expected version 0 instead."
         ),
-        ["exp", "y = y + 1"],
+        ["sin", "y = y + 1"],
     ),
+    (
+        errors.NoGraphError.hook(),
+        "cannot register a hook on a tensor that doesn't require gradient",
+        ["requires_grad_()"],
+    ),
+    (
+        errors.NoGraphError.traced(),
+        (
+            "You are attempting to call Tensor.backward() or torch.autograd.backward() inside a function that "
+            "is being transformed"
+        ),
+        ["jitgrad.grad", "autograd.grad"],
+    ),
+    (
+        errors.NonLeafError.requires_grad(op="exp"),
+        (
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+            "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+        ),
+        ["exp", "detach()"],
+    ),
+    (
+        errors.NonLeafError.deepcopy(),
+        (
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+            "moment."
+        ),
+        ["detach()", "clone()"],
+    ),
+    (
+        errors.GradientShapeError.hook("clip", (3,), (2,)),
+        "hook 'clip' has changed the size of value",
+        ["(3,)", "(2,)"],
+    ),
+    (
+        errors.GradientDtypeError.assignment(np.dtype(np.float32), F64),
+        (
+            "attempting to assign a gradient with dtype 'float32' to a tensor with grad_dtype 'float64'. The "
+            "gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
+        ),
+        ["astype(float64)"],
+    ),
+    (
+        errors.GradientDtypeError.backward(C128, F64),
+        (
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
+            "in dtype: grad_output[0] has a dtype of complex128 and output[0] has a dtype of float64."
+        ),
+        ["real part"],
+    ),
+    (
+        errors.ViewError.ambiguous((0, -1)),
+        (
+            "cannot reshape tensor of 0 elements into shape [0, -1] because the unspecified dimension "
+            "size -1 can be any value and is ambiguous"
+        ),
+        ["lengths"],
+    ),
+    (
+        errors.InplaceError.stale((2,), F64, needed_by="MulBackward0", version=1, expected=0),
+        (
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            "[float64 [2]] is at version 1; expected version 0 instead."
+        ),
+        ["MulBackward0", "y = y + 1"],
+    ),
+    (
+        errors.ShapeError.negative((2, -1)),
+        "Trying to create tensor with negative dimension -1: [2, -1]",
+        ["not negative"],
+    ),
+    (
+        errors.DtypeError.index(F64, (2,)),
+        "only integer tensors of a single element can be converted to an index",
+        ["float64", "(2,)", "int()"],
+    ),
+    (
+        errors.RangeError.sign(3, 1, 1),
+        "upper bound and lower bound inconsistent with step sign",
+        ["3", "1"],
+    ),
+    (errors.RangeError.step(), "step must be nonzero", ["full()"]),
+    (errors.RangeError.steps(-1), "number of steps must be non-negative", ["-1"]),
     (
         errors.NumpyConversionError.numpy(op="tanh"),
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
@@ -278,6 +361,7 @@ BUILT_INS: dict[type[Exception], tuple[type[Exception], ...]] = {
     errors.DifferentiationTypeError: (TypeError,),
     errors.DtypeError: (TypeError,),
     errors.GradCheckError: (AssertionError,),
+    errors.GradientDtypeError: (RuntimeError,),
     errors.GradientShapeError: (RuntimeError,),
     errors.GraphFreedError: (RuntimeError,),
     errors.InplaceError: (RuntimeError,),
@@ -285,9 +369,11 @@ BUILT_INS: dict[type[Exception], tuple[type[Exception], ...]] = {
     errors.LeakedTensorError: (RuntimeError,),
     errors.NoGradientError: (TypeError, NotImplementedError),
     errors.NoGraphError: (RuntimeError,),
+    errors.NonLeafError: (RuntimeError,),
     errors.NonLeafGradWarning: (UserWarning,),
     errors.NonScalarBackwardError: (RuntimeError,),
     errors.NumpyConversionError: (RuntimeError,),
+    errors.RangeError: (ValueError, RuntimeError),
     errors.RequiresGradDtypeError: (RuntimeError,),
     errors.ShapeError: (ValueError,),
     errors.TreeMismatchError: (ValueError,),
@@ -343,7 +429,7 @@ def test_every_class_has_a_message_above() -> None:
         errors.NonLeafGradWarning.access(where=WHERE),
         errors.InplaceError.leaf(where=WHERE),
         errors.InplaceError.leaf_view(where=WHERE),
-        errors.InplaceError.stale((2,), F64, op="exp", version=2, expected=1, where=WHERE),
+        errors.InplaceError.stale((2,), F64, needed_by="exp", version=2, expected=1, where=WHERE),
         errors.NumpyConversionError.numpy(where=WHERE),
         errors.ViewError.stride((2, 3), (6,), where=WHERE),
         errors.ViewError.size((2, 3), (5,), where=WHERE),

@@ -20,6 +20,7 @@ __all__ = [
     "DifferentiationTypeError",
     "DtypeError",
     "GradCheckError",
+    "GradientDtypeError",
     "GradientShapeError",
     "GraphFreedError",
     "InplaceError",
@@ -28,9 +29,11 @@ __all__ = [
     "LeakedTensorError",
     "NoGradientError",
     "NoGraphError",
+    "NonLeafError",
     "NonLeafGradWarning",
     "NonScalarBackwardError",
     "NumpyConversionError",
+    "RangeError",
     "RequiresGradDtypeError",
     "ShapeError",
     "TreeMismatchError",
@@ -139,6 +142,24 @@ class NoGraphError(JitgradError, RuntimeError):
         return cls(_compose(words, advice))
 
 
+    @classmethod
+    def hook(cls) -> Self:
+        """Say that a tensor will never have a gradient that a hook could be called with."""
+        words = "cannot register a hook on a tensor that doesn't require gradient"
+        advice = "Call requires_grad_() on it, or on one of the tensors that it is computed from."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def traced(cls) -> Self:
+        """Say that the tensor belongs to the trace of a transform, which has no leaves to fill."""
+        words = (
+            "You are attempting to call Tensor.backward() or torch.autograd.backward() inside a function that "
+            "is being transformed"
+        )
+        advice = "The tensor is part of a running transform: nest jitgrad.grad, or call autograd.grad."
+        return cls(_compose(words, advice))
+
+
 class GraphFreedError(JitgradError, RuntimeError):
     """A graph was needed after `backward()` or `autograd.grad` had freed it."""
 
@@ -193,6 +214,40 @@ class GradientShapeError(JitgradError, RuntimeError):
         return cls(_compose(words, advice))
 
 
+    @classmethod
+    def hook(cls, name: str, hook_shape: Shape, shape: Shape) -> Self:
+        """Say that a hook returned a gradient of another shape than it was given."""
+        words = f"hook '{name}' has changed the size of value"
+        advice = f"It returned shape {hook_shape} for a gradient of shape {shape}: return that shape, or None."
+        return cls(_compose(words, advice))
+
+
+class GradientDtypeError(JitgradError, RuntimeError):
+    """A given gradient has a dtype that the tensor which it is the gradient of cannot have."""
+
+    @classmethod
+    def assignment(cls, gradient_dtype: DType, tensor_dtype: DType) -> Self:
+        """Say that an array assigned to `.grad` has another dtype than its tensor."""
+        words = (
+            f"attempting to assign a gradient with dtype '{gradient_dtype}' to a tensor with grad_dtype "
+            f"'{tensor_dtype}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+            "dtype)."
+        )
+        advice = f"Convert the gradient with astype({tensor_dtype}) before assigning it."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def backward(cls, gradient_dtype: DType, output_dtype: DType, index: int = 0) -> Self:
+        """Say that of the gradient of an output and the output, just one is complex."""
+        words = (
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
+            f"in dtype: grad_output[{index}] has a dtype of {gradient_dtype} and output[{index}] has a dtype "
+            f"of {output_dtype}."
+        )
+        advice = "Take the real part of the gradient, or convert it with astype."
+        return cls(_compose(words, advice))
+
+
 class UnusedInputError(JitgradError, RuntimeError):
     """An output does not depend on a tensor that it is to be differentiated with respect to."""
 
@@ -221,6 +276,30 @@ class RequiresGradDtypeError(JitgradError, RuntimeError):
         """Say which dtype has no gradients."""
         words = "only Tensors of floating point and complex dtype can require gradients"
         advice = f"This one has dtype {dtype}: write its numbers with a decimal point, or pass dtype=float."
+        return cls(_compose(words, advice))
+
+
+class NonLeafError(JitgradError, RuntimeError):
+    """Something was asked of a computed tensor that only a leaf, a tensor made by the user, can do."""
+
+    @classmethod
+    def requires_grad(cls, *, op: str | None = None) -> Self:
+        """Say that a computed tensor cannot stop requiring a gradient."""
+        words = (
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+            "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+        )
+        advice = f"What was computed{_by(op)} is recorded already: detach() gives the value by itself."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def deepcopy(cls, *, op: str | None = None) -> Self:
+        """Say that a computed tensor cannot be copied with its record."""
+        words = (
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+            "moment."
+        )
+        advice = f"Of what was computed{_by(op)}, copy the value: detach() it first, or record a clone()."
         return cls(_compose(words, advice))
 
 
@@ -271,21 +350,27 @@ class InplaceError(JitgradError, RuntimeError):
         shape: Shape,
         dtype: DType,
         *,
-        op: str,
+        op: str | None = None,
+        needed_by: str,
         version: int,
         expected: int,
         output: int = 0,
         where: Location | None = None,
     ) -> Self:
-        """Say that a value which a derivative needs was overwritten; `where` is the line that `op` is on."""
+        """Say that a value which a derivative needs was overwritten.
+
+        `op` has made the value, unless it is a leaf; the derivative of `needed_by`, on the line `where`, needs
+        it.
+        """
+        made_by = "" if op is None else f", which is output {output} of {op},"
         words = (
             "one of the variables needed for gradient computation has been modified by an inplace "
-            f"operation: [{dtype} {[*shape]}], which is output {output} of {op}, is at version {version}; "
+            f"operation: [{dtype} {[*shape]}]{made_by} is at version {version}; "
             f"expected version {expected} instead."
         )
         advice = (
-            f"Between {op} and the call for gradients, replace the in-place operation (such as y += 1) by "
-            "one that makes a new tensor (y = y + 1)."
+            f"The derivative of {needed_by} needs the values as they were: replace the in-place operation "
+            "that came after it (such as y += 1) by one that makes a new tensor (y = y + 1)."
         )
         return cls(_compose(words, advice, where))
 
@@ -329,6 +414,16 @@ class ViewError(JitgradError, RuntimeError):
         """Say that more than one length was left open."""
         words = "only one dimension can be inferred"
         advice = f"Of the lengths {[*target]}, give all but one."
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def ambiguous(cls, target: Sequence[int], *, where: Location | None = None) -> Self:
+        """Say that the length that was left open could be any, for there are no elements."""
+        words = (
+            f"cannot reshape tensor of 0 elements into shape {[*target]} because the unspecified dimension "
+            "size -1 can be any value and is ambiguous"
+        )
+        advice = "Give all the lengths."
         return cls(_compose(words, advice, where))
 
     @classmethod
@@ -535,6 +630,14 @@ class ShapeError(JitgradError, ValueError):
         return cls(_compose(words, advice, where))
 
     @classmethod
+    def negative(cls, shape: Shape) -> Self:
+        """Say that a new tensor cannot have such a length."""
+        length = next(n for n in shape if n < 0)
+        words = f"Trying to create tensor with negative dimension {length}: {[*shape]}"
+        advice = "Lengths are not negative."
+        return cls(_compose(words, advice))
+
+    @classmethod
     def operands(cls, op: str, needs: str, *shapes: Shape, where: Location | None = None) -> Self:
         """Say what an op `needs` of its operands, such as ``"square matrices"``, and what it got."""
         words = f"{op} got shape{'s' if len(shapes) > 1 else ''} {' and '.join(map(str, shapes))}"
@@ -558,6 +661,39 @@ class DtypeError(JitgradError, TypeError):
         words = f"{op} does not take dtype {dtype}"
         advice = f"It takes {accepted}: convert with astype."
         return cls(_compose(words, advice, where))
+
+
+    @classmethod
+    def index(cls, dtype: DType, shape: Shape) -> Self:
+        """Say that a tensor cannot be used as an index of a Python sequence."""
+        words = "only integer tensors of a single element can be converted to an index"
+        advice = f"This one has dtype {dtype} and shape {shape}: round or select, then convert with int()."
+        return cls(_compose(words, advice))
+
+
+class RangeError(JitgradError, ValueError, RuntimeError):
+    """A range of numbers was asked for that there is not."""
+
+    @classmethod
+    def sign(cls, start: object, end: object, step: object) -> Self:
+        """Say that the steps lead away from the end."""
+        words = "upper bound and lower bound inconsistent with step sign"
+        advice = f"From {start} to {end} there is no way in steps of {step}."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def step(cls) -> Self:
+        """Say that steps of zero lead nowhere."""
+        words = "step must be nonzero"
+        advice = "For a number of equal elements use full()."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def steps(cls, steps: int) -> Self:
+        """Say that there is no negative number of elements."""
+        words = "number of steps must be non-negative"
+        advice = f"linspace() was asked for {steps} elements."
+        return cls(_compose(words, advice))
 
 
 class NoGradientError(JitgradError, TypeError, NotImplementedError):

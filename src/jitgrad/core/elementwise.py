@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jitgrad.core import native
-from jitgrad.core.op import FUNCTIONS, NAMESPACE, REGISTRY, Op, Samples, apply, operand_ids
+from jitgrad.core.op import FUNCTIONS, NAMESPACE, REGISTRY, Op, Samples, apply, constant_id, operand_ids
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, on_tape
 from jitgrad.kernels import compile as compiler
@@ -269,7 +269,7 @@ class Elementwise(Op):
                 bits = int(scalar.view(np.int64)[0])
             elif keeps >> k & 1:
                 if ids[k] == L.CONSTANT:
-                    ids[k] = tape.define(value)
+                    ids[k] = constant_id(tape, args[k], value)
                 tape.kept[ids[k]] = value
         vid = tape.append(self.index, L.KIND_ELEMENTWISE, ids, (out,), None, dtype, bits, keeps)
         if keeps & L.KEEPS_RESULT:

@@ -21,7 +21,7 @@ from jitgrad.core.types import ArrayType, type_of
 from jitgrad.errors import LeakedTensorError
 from jitgrad.kernels import layout as L
 
-__all__ = ["FUNCTIONS", "NAMESPACE", "REGISTRY", "Op", "Rule", "Samples", "apply", "leaf_id"]
+__all__ = ["FUNCTIONS", "NAMESPACE", "REGISTRY", "Op", "Rule", "Samples", "apply", "constant_id", "leaf_id"]
 
 Array = np.ndarray[Any, Any]
 Samples = Callable[[np.random.Generator], Iterable[tuple[tuple[Any, ...], dict[str, Any]]]]
@@ -199,7 +199,7 @@ class Op:
         for k in wanted:
             value = np.asarray(values[k])
             if ids[k] == L.CONSTANT:
-                ids[k] = tape.define(value)
+                ids[k] = constant_id(tape, args[k], value)
             tape.kept[ids[k]] = value
         if self.view and not keeps:
             handle = record_view(tape, self, values[0], ids[0], results[0], params)
@@ -234,6 +234,14 @@ def record_view(
     kind = type_of(out)
     tape.types.append(kind)
     return on_tape(out, tape, vid, kind)
+
+
+def constant_id(tape: Tape, arg: Any, value: Array) -> int:
+    """Enter an operand that is on no tape, because a rule will need it, and return its id."""
+    vid = tape.define(value)
+    if type(arg) is Tensor and arg._leaf is not None:  # its memory may be written to
+        tape.versions[vid] = (arg._leaf.version, arg._leaf.version[0])
+    return vid
 
 
 def leaf_id(tape: Tape, tensor: Tensor) -> int:

@@ -21,22 +21,48 @@ from jitgrad.core.types import ArrayType
 from jitgrad.errors import GraphFreedError, InplaceError, NoGradientError
 from jitgrad.kernels import layout as L
 
-__all__ = ["replay_arrays", "replay_tensors"]
+__all__ = ["release", "replay_arrays", "replay_tensors"]
 
 Array = np.ndarray[Any, Any]
 
 
-def _check_usable(tape: Tape, row: Sequence[int], op: Op, operands: Iterable[int]) -> None:
-    """Refuse a row whose residuals were dropped, or were written over by the user."""
-    if tape.freed(row):
-        raise GraphFreedError.second_backward(op=op.node + "Backward0")
-    for value in operands:
-        version = tape.versions.get(value)
-        if version is not None and value in tape.kept and version[0][0] != version[1]:
-            kind = tape.types[value]
-            raise InplaceError.stale(
-                kind.shape, kind.dtype, op=op.node + "Backward0", version=version[0][0], expected=version[1]
-            )
+def _check_versions(tape: Tape, seeds: Iterable[int], last: int) -> None:
+    """Refuse a replay that needs a residual which the user has written over since."""
+    stale = {
+        value
+        for value, (version, expected) in tape.versions.items()
+        if version[0] != expected and value in tape.kept
+    }
+    if not stale:
+        return
+    for at in reversed(tape.keeping_rows(seeds, last)):
+        row = tape.row(at)
+        keeps, result = row[L.ROW_KEEPS], row[L.ROW_RESULT]
+        ids = tape.operands_of(row)
+        needed = [value for k, value in enumerate(ids) if keeps & (L.KEEPS_ALL if k > 60 else L.KEEPS_ALL | 1 << k)]
+        if keeps & L.KEEPS_RESULT:
+            needed.extend(range(result, result + row[L.ROW_N_RESULTS]))
+        for value in stale.intersection(needed):
+            raise _stale(tape, at, value)
+
+
+def _stale(tape: Tape, at: int, value: int) -> InplaceError:
+    kind, producer = tape.types[value], tape.producer(value)
+    version, expected = tape.versions[value]
+    location = tape.location(at)
+    return InplaceError.stale(
+        kind.shape,
+        kind.dtype,
+        op=_node(tape, producer) if producer >= 0 else None,
+        needed_by=_node(tape, at),
+        version=version[0],
+        expected=expected,
+        where=(location.file, location.line),
+    )
+
+
+def _node(tape: Tape, at: int) -> str:
+    return OPS[tape.row(at)[L.ROW_KERNEL] >> 1].node + "Backward0"
 
 
 def fit(contribution: Any, kind: ArrayType) -> Any:
@@ -124,8 +150,8 @@ def _contributions(
     op = OPS[row[L.ROW_KERNEL] >> 1]
     ids = tape.operands_of(row)
     result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
-    if row[L.ROW_FREED] or tape.versions:
-        _check_usable(tape, row, op, [*ids, result])
+    if tape.freed(row):
+        raise GraphFreedError.second_backward(op=op.node + "Backward0")
     all_types = tape.types
     values = [value_of(value) if value >= 0 else None for value in ids]
     if row[L.ROW_KIND] == L.KIND_ELEMENTWISE and L.IMMEDIATE in ids:
@@ -159,6 +185,19 @@ def _compile_missing(tape: Tape, row: Sequence[int]) -> bool:
     return True
 
 
+def _hooked_rows(tape: Tape, last: int, first_row: int) -> list[int]:
+    """Return the rows whose results' cotangents the user wants to see before they go on, last to first."""
+    rows = {tape.producer(value) for value in tape.hooks or ()}
+    return sorted((row for row in rows if first_row <= row <= last), reverse=True)
+
+
+def _hooked(tape: Tape, value: int, bar: Any) -> Any:
+    """Return the cotangent of a value after the user's hooks have seen it."""
+    for hook in list((tape.hooks or {}).get(value, {}).values()):
+        bar = hook(bar)
+    return bar
+
+
 def replay_arrays(
     tape: Tape,
     seeds: dict[int, Array],
@@ -185,8 +224,19 @@ def replay_arrays(
     dict
         Cotangents by value id; a wanted value that nothing reached is missing.
     """
+    if tape.lock is None:
+        return _replay_arrays(tape, seeds, wanted, first_row, first_value, retain)
+    with tape.lock:
+        return _replay_arrays(tape, seeds, wanted, first_row, first_value, retain)
+
+
+def _replay_arrays(
+    tape: Tape, seeds: dict[int, Array], wanted: Sequence[int], first_row: int, first_value: int, retain: bool
+) -> dict[int, Array]:
     last = max(map(tape.producer, seeds), default=-1)
     native.begin(tape.header, first_value, first_row, last, *wanted)
+    if tape.versions:
+        _check_versions(tape, seeds, last)
     bars = _Bars(tape)
     held = set(wanted)
     kept = tape.kept
@@ -197,14 +247,24 @@ def replay_arrays(
         for value, seed in seeds.items():
             if tape.is_active(value):
                 bars.add(value, seed)
+
         def fetch(value: int) -> Array | None:
             if tape.bar_state(value) == L.BAR_NONE:
                 return None
             return bars.peek(value) if value in held else bars.take(value)
 
         at = last
+        stops = _hooked_rows(tape, last, first_row) if tape.hooks else []
         while True:
-            at = native.reverse(tape.header, first_row, at)
+            floor = stops[0] + 1 if stops else first_row
+            if at >= floor:
+                at = native.reverse(tape.header, floor, at)
+            if stops and at == stops[0]:
+                row = tape.row(stops.pop(0))
+                for value in range(row[L.ROW_RESULT], row[L.ROW_RESULT] + row[L.ROW_N_RESULTS]):
+                    if value in (tape.hooks or ()) and tape.bar_state(value) != L.BAR_NONE:
+                        bars.add(value, _hooked(tape, value, bars.take(value)))
+                continue
             if at < first_row:
                 break
             row = tape.row(at)
@@ -241,8 +301,19 @@ def replay_tensors(
 
     It is recorded on the same tape, or, if that tape's trace is over, on the tape of the seeds.
     """
+    if tape.lock is None:
+        return _replay_tensors(tape, seeds, wanted, first_row, first_value)
+    with tape.lock:
+        return _replay_tensors(tape, seeds, wanted, first_row, first_value)
+
+
+def _replay_tensors(
+    tape: Tape, seeds: dict[int, Tensor], wanted: Sequence[int], first_row: int, first_value: int
+) -> dict[int, Tensor]:
     last = max(map(tape.producer, seeds), default=-1)
     native.begin(tape.header, first_value, first_row, last, *wanted)
+    if tape.versions:
+        _check_versions(tape, seeds, last)
     active = tape.active_flags()
     held = set(wanted)
     bars: dict[int, Tensor] = {value: seed for value, seed in seeds.items() if active[value]}
@@ -254,8 +325,10 @@ def replay_tensors(
             return array
         reference = handles.get(value)
         handle = tape.inputs.get(value) if reference is None else reference()
-        if handle is not None and handle._tape is tape and handle._vid == value:
+        if type(handle) is Tensor and handle._tape is tape and handle._vid == value:
             return handle
+        if tape.handles is not None and tape.producer(value) < 0 and value not in tape.inputs:
+            return array  # kept for a rule, but nothing that a derivative is asked of
         return on_tape(array, tape, value)
 
     def flag(value: int) -> bool:
@@ -272,6 +345,10 @@ def replay_tensors(
             if not any(result + k in bars for k in range(n_results)):
                 continue
 
+            if tape.hooks:
+                for value in range(result, result + n_results):
+                    if value in bars:
+                        bars[value] = _hooked(tape, value, bars[value])
             g = _gather(n_results, result, tape.types, fetch)
             if not active[result]:
                 continue
@@ -287,3 +364,11 @@ def replay_tensors(
     finally:
         tape.locked = was_locked
 
+
+def release(tape: Tape, seeds: Sequence[int], wanted: Sequence[int]) -> None:
+    """Drop the residuals that only a replay from ``seeds`` needs, as one without ``retain`` would have."""
+    last = max(map(tape.producer, seeds), default=-1)
+    native.begin(tape.header, 0, 0, last, *wanted)
+    tape.begin_release(seeds, last)
+    native.end(tape.header)
+    tape.end_release()

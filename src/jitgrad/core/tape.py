@@ -289,6 +289,15 @@ class Tape:
             self._values[value, L.VALUE_NEEDED] = 2
         native.release(self.header, last_row)
 
+    def keeping_rows(self, seeds: Iterable[int], last_row: int) -> list[int]:
+        """Return the rows that a replay from ``seeds`` reaches and that keep values, among those that it has marked."""
+        self.begin_release(seeds, last_row)
+        marks = self._rows[: last_row + 1, L.ROW_FREED]
+        found = np.flatnonzero(marks == L.BEING_FREED)
+        marks[found] = 0
+        rows: list[int] = found.tolist()
+        return rows
+
     def may_drop(self, value: int) -> bool:
         """Tell whether no row beyond the running replay's needs a value again."""
         return not self._values[value, L.VALUE_NEEDED]
