@@ -240,7 +240,7 @@ def constant_id(tape: Tape, arg: Any, value: Array) -> int:
     """Enter an operand that is on no tape, because a rule will need it, and return its id."""
     vid = tape.define(value)
     if type(arg) is Tensor and arg._leaf is not None:  # its memory may be written to
-        tape.versions[vid] = (arg._leaf.version, arg._leaf.version[0])
+        tape.versions[vid] = (arg._leaf.version, arg._leaf.version.count)
     return vid
 
 
@@ -251,14 +251,15 @@ def leaf_id(tape: Tape, tensor: Tensor) -> int:
         return _link_id(tape, tensor)
     if home is not tape and home is not None:  # it is known by its id on the tape where it was used first
         for vid, other in tape.inputs.items():
-            if other is tensor and tape.versions[vid][1] == leaf.version[0]:
+            if other is tensor and tape.versions[vid][1] == leaf.version.count:
                 return vid
     vid = tape.define(tensor._value, tensor._type)
     tape.inputs[vid] = tensor
-    tape.versions[vid] = (leaf.version, leaf.version[0])
+    tape.versions[vid] = (leaf.version, leaf.version.count)
     if home is tape or home is None:
         tensor._tape = tape
         tensor._vid = vid
+        leaf.version.enter(tensor)
     return vid
 
 

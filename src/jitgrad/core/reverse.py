@@ -31,7 +31,7 @@ def _check_versions(tape: Tape, seeds: Iterable[int], last: int) -> None:
     stale = {
         value
         for value, (version, expected) in tape.versions.items()
-        if version[0] != expected and value in tape.kept
+        if version.count != expected and value in tape.kept
     }
     if not stale:
         return
@@ -55,7 +55,7 @@ def _stale(tape: Tape, at: int, value: int) -> InplaceError:
         kind.dtype,
         op=_node(tape, producer) if producer >= 0 else None,
         needed_by=_node(tape, at),
-        version=version[0],
+        version=version.count,
         expected=expected,
         where=(location.file, location.line),
     )

@@ -23,7 +23,7 @@ from jitgrad.core.types import ArrayType, type_of
 from jitgrad.kernels import layout as L
 
 if TYPE_CHECKING:
-    from jitgrad.core.tensor import Tensor
+    from jitgrad.core.tensor import Tensor, Version
 
 __all__ = ["Anchor", "Tape"]
 
@@ -93,7 +93,7 @@ class Tape:
         self.params: list[dict[str, Any]] = []
         self.codes: dict[int, CodeType] = {}  # keeps the code objects alive whose addresses stand in the rows
         self.inputs: dict[int, Tensor | Anchor] = {}  # what entered from outside: leaves, or results on other tapes
-        self.versions: dict[int, tuple[list[int], int]] = {}  # version cell of an input, and its count then
+        self.versions: dict[int, tuple[Version, int]] = {}  # of memory that may be written to, and its count then
         self.handles: dict[int, weakref.ref[Tensor]] | None = {} if tracks_handles else None
         # Of the imperative face: places that are referred to, functions to call with cotangents, tensors that want
         # theirs, and the right to replay or compact, which threads may contend for.

@@ -17,7 +17,27 @@ from jitgrad.core.types import ArrayType, array_type, type_of
 if TYPE_CHECKING:
     from jitgrad.core.tape import Tape
 
-__all__ = ["Leaf", "Tensor", "constant", "on_tape"]
+__all__ = ["Leaf", "Tensor", "Version", "constant", "on_tape"]
+
+
+class Version:
+    """How often some memory was written to in place, and which tensors stand on tapes for what is in it.
+
+    Shared by the tensors that share the memory. Writes through ``Tensor.data`` go unnoticed.
+    """
+
+    __slots__ = ("count", "entered", "noticed")
+
+    def __init__(self, count: int = 0, *, noticed: bool = True) -> None:
+        self.count = count
+        self.entered: list[weakref.ref[Tensor]] = []
+        self.noticed = noticed
+
+    def enter(self, tensor: Tensor) -> None:
+        """Remember that a tensor has been given a value id, which the next write ends."""
+        reference = weakref.ref(tensor)
+        if all(other is not reference for other in self.entered):
+            self.entered.append(reference)
 
 
 class Leaf:
@@ -29,7 +49,7 @@ class Leaf:
         self.requires_grad = False
         self.grad: Tensor | None = None
         self.retains_grad = False
-        self.version = [0]  # shared with the tensors that share the storage
+        self.version = Version()
 
 
 class Tensor:
@@ -49,6 +69,8 @@ class Tensor:
     _tape: Tape | None
     _vid: int
     _leaf: Leaf | None
+    _base: Any
+    _views: list[weakref.ref[Tensor]]
 
     __array_priority__ = 1000.0
 
