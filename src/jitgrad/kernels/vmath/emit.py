@@ -41,6 +41,11 @@ class Format:
         return 1.5 * 2.0**self.fraction
 
     @property
+    def ulp(self) -> float:
+        """The distance from 1 to the next number."""
+        return 2.0**-self.fraction
+
+    @property
     def tiny(self) -> float:
         """The smallest normal number."""
         return 2.0 ** (1 - self.bias)
@@ -69,6 +74,9 @@ class Bool:
 
     def __or__(self, other: Bool) -> Bool:
         return Bool(self.build, self.build.or_(self.ref, other.ref))
+
+    def __xor__(self, other: Bool) -> Bool:
+        return Bool(self.build, self.build.xor(self.ref, other.ref))
 
     def __invert__(self) -> Bool:
         return Bool(self.build, self.build.not_(self.ref))
@@ -256,6 +264,19 @@ def horner(x: Num, coefficients: Sequence[float]) -> Num:
     return fma(_chain(square, coefficients[1::2]), x, _chain(square, coefficients[::2]))
 
 
+def paired(x: Num, coefficients: Sequence[float]) -> Num:
+    """The same polynomial as a chain in ``x * x`` of its neighbouring pairs of terms.
+
+    For long series of alternating sign at `x` near 1, of which the odd and even halves nearly cancel.
+    """
+    pairs = [fma(x, high, low) for low, high in zip(coefficients[::2], coefficients[1::2], strict=True)]
+    square = x * x
+    result = pairs[-1]
+    for pair in reversed(pairs[:-1]):
+        result = fma(result, square, pair)
+    return result
+
+
 def _chain(x: Num, coefficients: Sequence[float]) -> Num:
     result = x.const(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -304,7 +325,9 @@ def look_up(table: np.ndarray[Any, Any], row: Int, name: str, like: Num) -> list
     kind = ir.ArrayType(like.fmt.real, table.size)
     constant = ir.Constant(kind, [ir.Constant(like.fmt.real, float(value)) for value in table.ravel()])
     module = like.build.module
-    data = module.globals.get(name) or cgutils.global_constant(module, name, constant)
+    data = module.globals.get(name)
+    if data is None:
+        data = cgutils.global_constant(module, name, constant)
     columns = table.shape[1]
     start = like.build.mul(row.ref, ir.Constant(row.fmt.integer, columns))
     zero = ir.Constant(row.fmt.integer, 0)

@@ -23,25 +23,28 @@ from jitgrad.kernels.vmath.emit import (
     fma,
     horner,
     select,
+    two_product,
 )
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """``x = k ln 2 + r``; `k` is in the low bits of the integer, `r` has an error of its own rounding."""
+    """``x = k ln 2 + r + tail``: k as a number and as low bits of an integer, `tail` below an ulp of r."""
 
+    whole: Num
     k: Int
     r: Num
     tail: Num
 
 
 def reduce_ln2(x: Num) -> Reduced:
+    """Subtract the nearest multiple of ln 2."""
     bits = x.fmt.bits
     rounder = fma(x, LOG2E[bits][0], x.fmt.magic)
     k = rounder - x.fmt.magic
     exact = fma(-k, LN2[bits][0], x)
     r = fma(-k, LN2[bits][1], exact)
-    return Reduced(rounder.bits, r, fma(-k, LN2[bits][1], exact - r))
+    return Reduced(k, rounder.bits, r, fma(-k, LN2[bits][1], exact - r))
 
 
 def power_of_two(k: Int) -> Num:
@@ -49,30 +52,33 @@ def power_of_two(k: Int) -> Num:
     return ((k << k.fmt.fraction) + k.fmt.pattern(1.0)).num
 
 
-def scale(x: Num, k: Int) -> Num:
-    """``x * 2**k`` for any k that fits the format's exponent twice over, in two steps so that neither overflows."""
+def halves(k: Int) -> tuple[Num, Num]:
+    """Two factors of ``2**k``, of which neither overflows where `k` is up to twice the largest exponent."""
     half = k >> 1
-    return x * power_of_two(half) * power_of_two(k - half)
+    return power_of_two(half), power_of_two(k - half)
 
 
-def _bounded(x: Num) -> Num:
-    """Where exp has long become 0 or infinity, a number that keeps k small."""
-    bound = 128.0 if x.fmt is F32 else 1024.0
-    return at_most(at_least(x, -bound), bound)
+def two_to(r: Num, series: Num, k: Int) -> Num:
+    """``2**k (1 + r series)``, which is ``2**(k + r)``."""
+    first, second = halves(k)
+    return fma(r * first, series, first) * second
 
 
 def exp(x: Num) -> Num:
-    reduced = reduce_ln2(_bounded(x))
+    # Beyond these bounds the result has long been 0 or infinity.
+    bound = 128.0 if x.fmt is F32 else 1024.0
+    reduced = reduce_ln2(at_most(at_least(x, -bound), bound))
     r = reduced.r
-    return scale(fma(r * r, horner(r, EXP[x.fmt.bits]), r) + 1.0, reduced.k)
+    first, second = halves(reduced.k)
+    return fma(fma(r * r, horner(r, EXP[x.fmt.bits]), r), first, first) * second
 
 
 def exp2(x: Num) -> Num:
-    bound = 256.0 if x.fmt is F32 else 2048.0
+    bound = 160.0 if x.fmt is F32 else 1100.0
     x = at_most(at_least(x, -bound), bound)
     rounder = x + x.fmt.magic
     r = x - (rounder - x.fmt.magic)
-    return scale(fma(r, horner(r, EXP2[x.fmt.bits]), 1.0), rounder.bits)
+    return two_to(r, horner(r, EXP2[x.fmt.bits]), rounder.bits)
 
 
 def _expm1(reduced: Reduced) -> Pair:
@@ -82,18 +88,14 @@ def _expm1(reduced: Reduced) -> Pair:
 
 
 def expm1(x: Num) -> Num:
-    # exp(x) - 1 is half of  2**(k - 1) expm1(r) + (2**(k - 1) - 1/2), which overflows only where it should.
-    reduced = reduce_ln2(_bounded_below(x))
+    # The bounds are just past the overflow, where 2**(k-1) is still finite, and well past the last -1 + ulp.
+    reduced = reduce_ln2(at_most(at_least(x, -50.0), 88.8 if x.fmt is F32 else 710.0))
     part = _expm1(reduced)
+    # Half of exp(x) - 1 is 2**(k-1) (exp(r) - 1) + (2**(k-1) - 1/2).
     power = power_of_two(reduced.k - 1)
     total = fast_two_sum(power - 0.5, power * part.hi)
     result = 2.0 * (total.hi + fma(power, part.lo, total.lo))
-    return select(abs(x) < x.fmt.tiny, x, result)
-
-
-def _bounded_below(x: Num) -> Num:
-    high = 90.0 if x.fmt is F32 else 710.0
-    return at_most(at_least(x, -50.0), high)
+    return select(abs(x) < x.fmt.ulp / 64, x, result)
 
 
 @dataclass(frozen=True)
@@ -107,37 +109,40 @@ class _Hyperbolic:
     r: Num
     sine: Num
     cosine: Num
-    plus: Num
-    minus: Num
+    plus: Pair
+    minus: Pair
 
 
 def _hyperbolic(x: Num) -> _Hyperbolic:
     bits = x.fmt.bits
-    reduced = reduce_ln2(at_most(abs(x), 128.0 if x.fmt is F32 else 1024.0))
+    # The bound is just past the overflow, so that 2**(k-3) is still finite.
+    reduced = reduce_ln2(at_most(abs(x), 90.0 if x.fmt is F32 else 711.0))
     r = reduced.r
     z = r * r
     sine = fma(r * z, horner(z, SINH[bits]), reduced.tail)
-    cosine = z * horner(z, COSH[bits])
-    cosine = fma(r, reduced.tail, cosine)
-    power = scale(x.const(0.125), reduced.k)
-    inverse = scale(x.const(0.125), 0 - reduced.k)
-    return _Hyperbolic(r, sine, cosine, power + inverse, power - inverse)
+    cosine = fma(z, horner(z, COSH[bits]), r * reduced.tail)
+    power = power_of_two(reduced.k - 3)
+    # 2**-k no longer counts at k = 64, and might not exist further on.
+    inverse = power_of_two(-3 - (at_most(reduced.whole, 64.0) + x.fmt.magic).bits)
+    return _Hyperbolic(r, sine, cosine, fast_two_sum(power, inverse), fast_two_sum(power, -inverse))
+
+
+def _combine(a: Pair, b: Pair, h: _Hyperbolic) -> Num:
+    """Add up ``4 (a (1 + cosine) + b (r + sine))``."""
+    product = two_product(b.hi, h.r)
+    total = fast_two_sum(a.hi, product.hi)
+    return 4.0 * (total.hi + fma(a.hi, h.cosine, fma(b.hi, h.sine, (product.lo + a.lo) + total.lo)))
 
 
 def sinh(x: Num) -> Num:
     h = _hyperbolic(x)
-    product = h.plus * h.r
-    lost = fma(h.plus, h.r, -product)
-    total = fast_two_sum(h.minus, product)
-    rest = fma(h.minus, h.cosine, fma(h.plus, h.sine, lost + total.lo))
-    result = copysign(4.0 * (total.hi + rest), x)
-    return select(abs(x) < x.fmt.tiny, x, result)
+    result = copysign(_combine(h.minus, h.plus, h), x)
+    return select(abs(x) < 2.0 ** -(x.fmt.precision // 2 + 2), x, result)
 
 
 def cosh(x: Num) -> Num:
     h = _hyperbolic(x)
-    rest = fma(h.plus, h.cosine, h.minus * (h.r + h.sine))
-    return 4.0 * (h.plus + rest)
+    return _combine(h.plus, h.minus, h)
 
 
 def tanh(x: Num) -> Num:
@@ -146,7 +151,10 @@ def tanh(x: Num) -> Num:
     part = _expm1(reduced)
     part = fast_two_sum(part.hi, part.lo)
     inverse = power_of_two(0 - reduced.k)
-    above = fast_two_sum(1.0 - inverse, part.hi)
-    below = fast_two_sum(1.0 + inverse, part.hi)
-    ratio = divide(Pair(above.hi, above.lo + part.lo), Pair(below.hi, below.lo + part.lo))
+    less, more = fast_two_sum(x.const(1.0), -inverse), fast_two_sum(x.const(1.0), inverse)
+    above = fast_two_sum(less.hi, part.hi)
+    below = fast_two_sum(more.hi, part.hi)
+    above = Pair(above.hi, above.lo + (less.lo + part.lo))
+    below = Pair(below.hi, below.lo + (more.lo + part.lo))
+    ratio = divide(above, below)
     return copysign(ratio.hi + ratio.lo, x)

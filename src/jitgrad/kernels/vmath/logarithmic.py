@@ -1,8 +1,8 @@
 """log, log2, log10 and log1p: an exponent plus the logarithm of a number near one.
 
-``x = 2**k (1 + f)`` with ``1 + f`` between the square roots of 1/2 and 2, and ``log(1 + f) = 2 atanh(s)`` with
-``s = f / (2 + f)``, arranged so that the leading ``f - f**2 / 2`` suffers no rounding of s (the arrangement
-is that of K. C. Ng in fdlibm).
+``x = 2**k (1 + f)`` with ``1 + f`` between the square roots of 1/2 and 2, and ``log(1 + f) = 2 atanh(s)``
+with ``s = f / (2 + f)``. As ``2 s = f - s f``, the leading term suffers no rounding (K. C. Ng, fdlibm).
+The inverse hyperbolic functions are log1p of arguments that are kept as pairs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jitgrad.kernels.vmath.coefficients import LN2, LOG, LOG2E, LOG10_2, LOG10E
-from jitgrad.kernels.vmath.emit import F32, Num, Pair, copysign, fast_two_sum, fma, horner, select, two_product, two_sum
+from jitgrad.kernels.vmath.emit import (
+    Num,
+    Pair,
+    at_most,
+    copysign,
+    divide,
+    fast_two_sum,
+    fma,
+    horner,
+    select,
+    sqrt,
+    two_product,
+    two_sum,
+)
+
+ROOT = 0.5**0.5
 
 
 @dataclass(frozen=True)
@@ -22,32 +37,39 @@ class Split:
     inverse: Num
 
 
-def split(x: Num) -> Split:
-    """The exponent and significand of a positive normal number, the significand around one."""
+def split(x: Num, lowest: float, bias: Num | float | None = None) -> Split:
+    """The exponent of a positive normal number, and its significand between `lowest` and twice that.
+
+    A `bias` other than the format's is for numbers that have been scaled.
+    """
     fmt = x.fmt
-    root = fmt.pattern(0.5**0.5)
-    shifted = x.bits + (fmt.pattern(1.0) - root)
     # The exponent as a number: its bits below those of a power of two whose ulp is 1.
     unit = 2.0**fmt.fraction
-    exponent = ((shifted >> fmt.fraction) | fmt.pattern(unit)).num - (unit + fmt.bias)
-    power = (shifted & ~((1 << fmt.fraction) - 1)) - fmt.pattern(1.0)
-    return Split(exponent, (x.bits - power).num, (fmt.pattern(1.0) - power).num)
+    if bias is None:
+        bias = unit + fmt.bias
+    shifted = x.bits + (fmt.pattern(1.0) - fmt.pattern(lowest))
+    k = ((shifted >> fmt.fraction) | fmt.pattern(unit)).num - bias
+    mask = (1 << fmt.fraction) - 1
+    inverse = 2 * fmt.pattern(1.0) - (shifted & ~mask)
+    return Split(k, ((shifted & mask) + fmt.pattern(lowest)).num, inverse.num)
 
 
-def split_any(x: Num) -> Split:
+def split_any(x: Num, lowest: float = ROOT) -> Split:
     """The same for subnormal numbers too."""
-    fmt = x.fmt
-    small = x < fmt.tiny
-    parts = split(select(small, x * 2.0**fmt.precision, x))
-    return Split(parts.k - select(small, x.const(fmt.precision), 0.0), parts.m, parts.inverse)
+    small = x < x.fmt.tiny
+    places = x.fmt.precision
+    base = 2.0**x.fmt.fraction + x.fmt.bias
+    return split(select(small, x * 2.0**places, x), lowest, select(small, x.const(base + places), base))
 
 
-def _log1p(f: Num) -> Pair:
-    """``log(1 + f)`` is f less the high part of what is returned, plus the low part."""
-    s = f / (2.0 + f)
+def _log1p(f: Num, above: Num, k: Num) -> Num:
+    """``log(1 + f) + k log(2)``, where `above` is ``2 + f``."""
+    high, low = LN2[f.fmt.bits]
+    s = f / above
     z = s * s
-    half_square = 0.5 * f * f
-    return Pair(half_square, s * fma(z, horner(z, LOG[f.fmt.bits]), half_square))
+    # log(1 + f) = 2 s + s z L(z), where 2 s = f - s f
+    rest = fma(-(s * z), horner(z, LOG[f.fmt.bits]), fma(s, f, -(k * low)))
+    return fma(k, high, f - rest)
 
 
 def _domain(x: Num, result: Num) -> Num:
@@ -59,23 +81,16 @@ def _domain(x: Num, result: Num) -> Num:
 
 def log(x: Num) -> Num:
     parts = split_any(x)
-    high, low = LN2[x.fmt.bits]
-    f = parts.m - 1.0
-    part = _log1p(f)
-    rest = part.hi - fma(parts.k, low, part.lo)
-    return _domain(x, fma(parts.k, high, f - rest))
+    return _domain(x, _log1p(parts.m - 1.0, parts.m + 1.0, parts.k))
 
 
 def log1p(x: Num) -> Num:
     total = two_sum(x.const(1.0), x)
-    parts = split(total.hi)
+    parts = split(total.hi, ROOT)
     # What 1 + x lost to rounding, in the scale of m. Nothing is lost at 2**60, where 2**-k may not exist.
-    lost = select(x < 2.0**60, total.lo, 0.0)
-    f = fma(lost, parts.inverse, parts.m - 1.0)
-    high, low = LN2[x.fmt.bits]
-    part = _log1p(f)
-    rest = part.hi - fma(parts.k, low, part.lo)
-    result = copysign(fma(parts.k, high, f - rest), x)
+    inverse = select(x < 2.0**60, parts.inverse, 0.0)
+    f = fma(total.lo, inverse, parts.m - 1.0)
+    result = copysign(_log1p(f, 2.0 + f, parts.k), x)
     infinity = float("inf")
     outside = select(x.equals(-1.0), x.const(-infinity), float("nan"))
     return select(x > -1.0, select(x < infinity, result, x), outside)
@@ -110,3 +125,70 @@ def log10(x: Num) -> Num:
     total = fast_two_sum(exponent.hi, product.hi)
     rest = fma(parts.k, LOG10_2[bits][1], exponent.lo) + rest
     return _domain(x, total.hi + (total.lo + rest))
+
+
+def _log1p_pair(x: Pair, extra: Num | float = 0.0) -> Num:
+    """``log(1 + x) + extra * log(2)`` for a pair of which `hi` is not negative."""
+    total = two_sum(x.hi.const(1.0), x.hi)
+    parts = split(total.hi, ROOT)
+    inverse = select(x.hi < 2.0**60, parts.inverse, 0.0)
+    f = fast_two_sum(parts.m - 1.0, total.lo * inverse)
+    lost = fma(x.lo, inverse, f.lo)
+    f = fast_two_sum(f.hi, lost)
+    high, low = LN2[f.hi.fmt.bits]
+    k = parts.k + extra
+    s = f.hi / (2.0 + f.hi)
+    z = s * s
+    # The derivative in f is 1 / (1 + f) = (1 - s) / (1 + s), for which a few terms do.
+    slope = fma(s, fma(s, 2.0, -2.0), 1.0)
+    rest = fma(s, f.hi, -fma(f.lo, slope, k * low))
+    rest = fma(-(s * z), horner(z, LOG[f.hi.fmt.bits]), rest)
+    return fma(k, high, f.hi - rest)
+
+
+def _root(square: Pair) -> Pair:
+    """The square root of a pair."""
+    root = sqrt(square.hi)
+    rest = fma(-root, root, square.hi) + square.lo
+    return Pair(root, select(root > 0.0, rest / (2.0 * root), 0.0))
+
+
+def arcsinh(x: Num) -> Num:
+    # log1p(w + w**2 / (1 + sqrt(1 + w**2))), or log(w) + log(2) where 1 is nothing to w
+    size = abs(x)
+    limit = 2.0 ** (x.fmt.precision + 1)
+    w = at_most(size, limit)
+    square = two_product(w, w)
+    above = two_sum(x.const(1.0), square.hi)
+    root = _root(Pair(above.hi, above.lo + square.lo))
+    below = two_sum(x.const(1.0), root.hi)
+    ratio = divide(square, Pair(below.hi, below.lo + root.lo))
+    total = two_sum(w, ratio.hi)
+    large = size >= limit
+    argument = Pair(select(large, size, total.hi), select(large, x.const(0.0), total.lo + ratio.lo))
+    result = _log1p_pair(argument, select(large, x.const(1.0), 0.0))
+    return copysign(select(size < float("inf"), select(size < x.fmt.ulp, size, result), size), x)
+
+
+def arccosh(x: Num) -> Num:
+    # log1p(t + sqrt(t (t + 2))) with t = x - 1, or log(x) + log(2)
+    limit = 2.0 ** (x.fmt.precision + 1)
+    w = at_most(x, limit)
+    t = two_sum(w, x.const(-1.0))
+    above = two_sum(w, x.const(1.0))
+    product = two_product(t.hi, above.hi)
+    root = _root(Pair(product.hi, product.lo + fma(t.hi, above.lo, t.lo * above.hi)))
+    total = two_sum(t.hi, root.hi)
+    large = x >= limit
+    argument = Pair(select(large, x, total.hi), select(large, x.const(0.0), total.lo + (t.lo + root.lo)))
+    result = _log1p_pair(argument, select(large, x.const(1.0), 0.0))
+    return select(x >= 1.0, select(x < float("inf"), result, x), float("nan"))
+
+
+def arctanh(x: Num) -> Num:
+    # log1p(2 w / (1 - w)) / 2
+    size = abs(x)
+    below = two_sum(x.const(1.0), -size)
+    result = 0.5 * _log1p_pair(divide(Pair(2.0 * size, x.const(0.0)), below))
+    result = select(size < 1.0, result, select(size.equals(1.0), x.const(float("inf")), float("nan")))
+    return copysign(select(size < x.fmt.ulp, size, result), x)

@@ -1,8 +1,21 @@
-"""pow, with the special cases of C99: two to the power of y times a logarithm that is kept as a pair."""
+"""pow and cbrt.
+
+pow is two to the power of y times a logarithm that is kept as a pair, with the special cases of C99. cbrt
+refines a rough inverse cube root, of a significand within a factor of 2.83 of one.
+"""
 
 from __future__ import annotations
 
-from jitgrad.kernels.vmath.coefficients import EXP2, POW_C0, POW_C1, POW_EXP2_SHORT, POW_LOG2, POW_LOG2_SHORT
+from jitgrad.kernels.vmath.coefficients import (
+    CBRT,
+    EXP2,
+    POW_CENTRE_LOGS,
+    POW_CENTRES,
+    POW_EXP2_SHORT,
+    POW_LEAD,
+    POW_LOG2,
+    POW_LOG2_SHORT,
+)
 from jitgrad.kernels.vmath.emit import (
     F32,
     F64,
@@ -11,7 +24,7 @@ from jitgrad.kernels.vmath.emit import (
     Pair,
     at_least,
     at_most,
-    divide,
+    copysign,
     fast_two_sum,
     fma,
     horner,
@@ -19,59 +32,66 @@ from jitgrad.kernels.vmath.emit import (
     select,
     two_product,
 )
-from jitgrad.kernels.vmath.exponential import power_of_two, scale
-from jitgrad.kernels.vmath.logarithmic import split, split_any
+from jitgrad.kernels.vmath.exponential import power_of_two, two_to
+from jitgrad.kernels.vmath.logarithmic import ROOT, split, split_any
 
 
 def _log2(x: Num) -> Pair:
-    """The base 2 logarithm of a non-negative float64, to about 65 bits; infinite at 0 and infinity."""
-    parts = split_any(x)
-    f = parts.m - 1.0
-    # s = f / (2 + f) and log2(m) = s (C0 + z (C1 + z q(z))) with z = s * s
-    below = fast_two_sum(f.const(2.0), f)
-    s = divide(Pair(f, f.const(0.0)), below)
-    z = two_product(s.hi, s.hi)
-    z = Pair(z.hi, fma(s.hi + s.hi, s.lo, z.lo))
-    inner = fast_two_sum(f.const(POW_C1[64][0]), z.hi * horner(z.hi, POW_LOG2[64]))
-    inner = Pair(inner.hi, inner.lo + POW_C1[64][1])
-    outer = _product(z, inner)
-    total = fast_two_sum(f.const(POW_C0[64][0]), outer.hi)
-    series = _product(s, Pair(total.hi, total.lo + (outer.lo + POW_C0[64][1])))
-    result = fast_two_sum(parts.k, series.hi)
+    """The base 2 logarithm of a non-negative float64, to about 63 bits; infinite at 0 and infinity."""
+    parts = split_any(x, 2.0 ** (-1 / 6))
+    m = parts.m
+    # The nearest of three centres c, so that s = (m - c) / (m + c) is at most 0.058 and only its leading term
+    # needs more than float64's precision.
+    bounds = [m > 2.0**power for power in (1 / 6, 1 / 2)]
+    c = _choose(bounds, [x.const(value) for value in POW_CENTRES[64]])
+    centre = _choose(bounds, [x.const(value) for value in POW_CENTRE_LOGS[64]])
+    difference = m - c  # exact
+    total = fast_two_sum(c, m)
+    # Two divisions, as the second runs while the first is already in use.
+    s = difference / total.hi
+    s_low = fma(-s, total.lo, fma(-s, total.hi, difference)) * (1.0 / total.hi)
+    z = s * s
+    lead = two_product(s, POW_LEAD[64][0])
+    slope = fma(z, 3.0 * POW_LOG2[64][0], POW_LEAD[64][0])
+    lead_low = fma(s, POW_LEAD[64][1], fma(s_low, slope, lead.lo))
+    # The terms in falling order. The cubic one is taken into the sum before the others are known.
+    cube = s * z
+    first = fast_two_sum(parts.k + centre, lead.hi)
+    second = fast_two_sum(first.hi, cube * POW_LOG2[64][0])
+    low = fma(cube * z, horner(z, POW_LOG2[64][1:]), (lead_low + first.lo) + second.lo)
     infinity = float("inf")
-    high = select(x.equals(0.0), x.const(-infinity), select(x < infinity, result.hi, x))
-    return Pair(high, result.lo + series.lo)
+    return Pair(select(x.equals(0.0), x.const(-infinity), select(x < infinity, second.hi, x)), low)
 
 
-def _product(a: Pair, b: Pair) -> Pair:
-    product = two_product(a.hi, b.hi)
-    return Pair(product.hi, fma(a.hi, b.lo, fma(a.lo, b.hi, product.lo)))
+def _choose(bounds: list[Bool], values: list[Num]) -> Num:
+    """The value after the last bound that holds."""
+    result = values[0]
+    for bound, value in zip(bounds, values[1:], strict=True):
+        result = select(bound, value, result)
+    return result
 
 
 def _magnitude(x: Num, y: Num) -> Num:
     """``x**y`` for non-negative x."""
     logarithm = _log2(x)
-    # So large a y gives 0, 1 or infinity whatever else it is; smaller ones keep the products finite.
-    y = at_most(at_least(y, -(2.0**70)), 2.0**70)
-    product = y * logarithm.hi
-    lost = fma(y, logarithm.hi, -product)
-    rest = fma(y, logarithm.lo, lost)
-    rest = select(abs(product) < 1100.0, rest, 0.0)
-    product = at_most(at_least(product, -1100.0), 1100.0)
+    product = at_most(at_least(y * logarithm.hi, -1100.0), 1100.0)
+    rest = fma(y, logarithm.lo, fma(y, logarithm.hi, -product))
+    # Small, unless the product was out of bounds: then far beyond the same bound, or NaN.
+    rest = select(rest > -1.0, rest, -1.0)
     rounder = product + F64.magic
     r = (product - (rounder - F64.magic)) + rest
-    return scale(fma(r, horner(r, EXP2[64]), 1.0), rounder.bits)
+    return two_to(r, horner(r, EXP2[64]), rounder.bits)
 
 
 def _magnitude32(x: Num, y: Num) -> Num:
     """The same for float32 values in float64, rounded to float32."""
-    parts = split(x)
+    parts = split(x, ROOT)
     f = parts.m - 1.0
     s = f / (2.0 + f)
     logarithm = fma(s, horner(s * s, POW_LOG2_SHORT[64]), parts.k)
     infinity = float("inf")
     logarithm = select(x.equals(0.0), x.const(-infinity), select(x < infinity, logarithm, x))
-    product = at_most(at_least(at_most(at_least(y, -(2.0**70)), 2.0**70) * logarithm, -300.0), 300.0)
+    product = at_most(at_least(y * logarithm, -300.0), 300.0)
     rounder = product + F64.magic
     r = product - (rounder - F64.magic)
     power = fma(r, horner(r, POW_EXP2_SHORT[64]), 1.0) * power_of_two(rounder.bits)
@@ -79,12 +99,32 @@ def _magnitude32(x: Num, y: Num) -> Num:
 
 
 def pow(x: Num, y: Num) -> Num:
-    magnitude = _magnitude(abs(x), y) if x.fmt is F64 else _magnitude32(abs(x).to(F64), y.to(F64))
+    size = abs(x)
+    magnitude = _magnitude(size, y) if x.fmt is F64 else _magnitude32(size.to(F64), y.to(F64))
+    magnitude = select(size.equals(1.0) | y.equals(0.0), x.const(1.0), magnitude)
     whole = rint(y).equals(y)
     half = 0.5 * y
     odd = whole & ~rint(half).equals(half)
     signed = (magnitude.bits ^ (select(odd, x, 0.0).bits & x.fmt.pattern(-0.0))).num
-    # A finite negative number has no fractional powers.
-    undefined = (x < 0.0) & (x > -float("inf")) & ~whole
-    result = select(undefined, x.const(float("nan")), signed)
-    return select(x.equals(1.0) | y.equals(0.0), x.const(1.0), result)
+    # A finite negative number has whole powers only, and none where y is NaN.
+    undefined = (x < 0.0) & (size < float("inf")) & ~whole
+    return select(undefined, x.const(float("nan")), signed)
+
+
+def cbrt(x: Num) -> Num:
+    size = abs(x)
+    parts = split_any(size)
+    rounder = fma(parts.k, 1 / 3, x.fmt.magic)
+    left = fma(rounder - x.fmt.magic, -3.0, parts.k)
+    m = parts.m * select(left > 0.5, x.const(2.0), select(left < -0.5, x.const(0.5), 1.0))
+    w = horner(m, CBRT[x.fmt.bits])
+    # The inverse root is w (1 - h)**(-1/3): the binomial series, to the fourth power of h or the second.
+    h = fma(-(m * w), w * w, 1.0)
+    w = fma(w * h, horner(h, (1 / 3, 2 / 9, 14 / 81, 35 / 243)[: 4 if x.fmt is F64 else 2]), w)
+    # One step of Newton's from m w**2, with a residual of twice the precision.
+    square = w * w
+    root = m * square
+    power = two_product(root, root)
+    rest = fma(-power.lo, root, fma(-power.hi, root, m))
+    result = fma(rest * square, 1 / 3, root) * power_of_two(rounder.bits)
+    return copysign(select(size.equals(0.0), size, select(size < float("inf"), result, size)), x)

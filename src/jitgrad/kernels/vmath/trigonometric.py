@@ -41,8 +41,8 @@ from jitgrad.kernels.vmath.emit import (
 
 FAST_LIMIT = 2.0**30
 
-_PLACES = 1280
-_GROUP = 5
+_PLACES = 1280  # of `INVERSE_PI_BITS`
+_GROUP = 5  # the exponents of a row of the float64 table differ in so many bits
 
 
 def _chunks(power: int, unit: int, lead: int | None, count: int) -> list[float]:
@@ -67,11 +67,12 @@ def _chunks(power: int, unit: int, lead: int | None, count: int) -> list[float]:
 
 @functools.cache
 def _table64() -> np.ndarray[Any, Any]:
-    """2/pi for every group of 32 exponents: row g for ``x = 2**(32 (g - 31)) t`` with ``2**-31 <= t < 2``.
+    """2/pi for groups of 32 exponents: row g is for ``x = 2**(32 (g - 31)) t`` with ``2**-31 <= t < 2``.
 
-    A multiple of ``2**-83`` times one of ``2**85`` is a multiple of 4, which changes no quadrant: so much is
-    taken from 2/pi. Then ``2**84`` is added to the first chunk, which changes no quadrant either, so that
-    ``t * first`` is at least ``2**53``. Rounded, that is an even integer; if 2 is lost
+    Such a t is a multiple of ``2**-83``, so its product with a multiple of ``2**85`` is a multiple of 4,
+    which changes no quadrant: that much is taken from 2/pi. For the same reason ``2**85`` may be added to the
+    first chunk. That makes ``t * first`` at least ``2**54``, so that rounding it gives another multiple of 4,
+    and only what the rounding lost counts. Rows 0 to 30 are for smaller x, which have no use for them.
     """
     rows = [[0.0] * 4] * 31 + [_chunks(1, 85, None, 4)]
     for group in range(1, 33):
@@ -91,7 +92,11 @@ def _table32() -> np.ndarray[Any, Any]:
 
 
 def _quarter_turns(x: Num) -> tuple[Pair, Int]:
-    """``2 x / pi`` less the nearest integer n, and n (in the low bits); `x` is at least ``2**-31``."""
+    """``2 x / pi`` less the nearest integer n, and n in the low bits, for a float64 of at least ``2**-31``.
+
+    The parts are good for 60 bits even of the smallest of remainders, which is ``2**-61``: in all, the four
+    chunks hold 2/pi to ``2**-130``.
+    """
     fraction = F64.fraction + _GROUP
     a0, a1, a2, a3 = look_up(_table64(), (x.bits >> fraction) & 63, "jitgrad.inverse_pi.64", x)
     t = ((x.bits & ~(63 << fraction)) | 31 << fraction).num
@@ -109,7 +114,7 @@ def _quarter_turns(x: Num) -> tuple[Pair, Int]:
 
 
 def _half_turns32(x: Num, scale: float, shift: float) -> tuple[Num, Int]:
-    """``scale * x / pi + shift`` less the nearest integer n in float64, for a float32 `x`, and n (in the low bits)."""
+    """``scale * x / pi + shift`` less the nearest integer n, in float64, and n, for a float32 x."""
     a0, a1 = look_up(_table32(), ((x.bits >> F32.fraction) & 255).wide, "jitgrad.inverse_pi.32", x.to(F64))
     fraction = F64.fraction
     t = ((x.to(F64).bits & ~(2047 << fraction)) | F64.bias << fraction).num
