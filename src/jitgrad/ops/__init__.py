@@ -1,5 +1,29 @@
 """What can be recorded, one file a family."""
 
-from jitgrad.ops import arithmetic, casting, reductions, shaping
+from jitgrad.ops import (
+    arithmetic,
+    casting,
+    comparisons,
+    exponential,
+    hyperbolic,
+    powers,
+    reductions,
+    rounding,
+    selection,
+    shaping,
+    trigonometric,
+)
 
-__all__ = ["arithmetic", "casting", "reductions", "shaping"]
+__all__ = [
+    "arithmetic",
+    "casting",
+    "comparisons",
+    "exponential",
+    "hyperbolic",
+    "powers",
+    "reductions",
+    "rounding",
+    "selection",
+    "shaping",
+    "trigonometric",
+]
