@@ -232,8 +232,8 @@ class Tape:
 
     def immediate(self, row: Sequence[int]) -> float:
         """Return the Python scalar that stands in an instruction."""
-        bits = np.array(row[L.ROW_DATA], dtype=np.int64)
-        return float(bits.view(np.float32)[0] if row[L.ROW_KERNEL] & 1 else bits.view(np.float64)[()])
+        bits = np.array([row[L.ROW_DATA]], dtype=np.int64)
+        return float(bits.view(np.float32 if row[L.ROW_KERNEL] & 1 else np.float64)[0])
 
     def params_of(self, row: Sequence[int]) -> dict[str, Any]:
         """Return an instruction's static parameters."""
