@@ -89,6 +89,7 @@ class Elementwise(Op):
         samples: Samples,
         linear: str | None,
         doc: str | None,
+        discrete: Sequence[str] = (),
     ) -> None:
         self.value = value
         self.fallback = fallback
@@ -108,6 +109,7 @@ class Elementwise(Op):
             numpy=numpy,
             linear=linear,
             doc=doc,
+            discrete=discrete,
         )
         patterns = [[bool(mask >> k & 1) for k in range(len(operands))] for mask in range(1 << len(operands))]
         kept = [self.needs(tuple(pattern))[2] for pattern in patterns]
@@ -288,6 +290,7 @@ def elementwise(
     samples: Samples,
     linear: str | None = None,
     doc: str | None = None,
+    discrete: Sequence[str] = (),
     **partials: Callable[..., Any],
 ) -> Elementwise:
     """Declare an elementwise op.
@@ -316,6 +319,8 @@ def elementwise(
         See `Op`.
     doc : str, optional
         The docstring; NumPy's own by default.
+    discrete : sequence of str
+        See `Op`.
     **partials : callable
         The partial derivative with respect to each operand, as a function of the operands (by name) and ``out``.
 
@@ -342,6 +347,7 @@ def elementwise(
         samples=samples,
         linear=linear,
         doc=doc or (functions[0].__doc__ if functions else None),
+        discrete=discrete,
     )
 
 
