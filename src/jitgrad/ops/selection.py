@@ -49,6 +49,7 @@ where_op: _Where = _Where(
     samples=_where_samples,
     linear=None,
     doc=np.where.__doc__,
+    discrete=("condition",),
 )
 
 

@@ -45,7 +45,7 @@ tan = elementwise(
 
 arcsin = elementwise(
     "arcsin",
-    lambda x: math.asin(x),
+    "arcsin",
     # 1 - x**2 loses eight digits at x = 1 - 1e-8
     x=lambda x: 1 / sqrt((1 - x) * (1 + x)),
     numpy=np.arcsin,
@@ -55,7 +55,7 @@ arcsin = elementwise(
 
 arccos = elementwise(
     "arccos",
-    lambda x: math.acos(x),
+    "arccos",
     x=lambda x: -1 / sqrt((1 - x) * (1 + x)),
     numpy=np.arccos,
     node="Acos",
@@ -117,7 +117,7 @@ hypot: Elementwise = elementwise(
 
 arctan2 = elementwise(
     "arctan2",
-    lambda y, x: math.atan2(y, x),
+    "arctan2",
     # not x / (x**2 + y**2), which is 0 at 1e200, infinite at 1e-200, and NaN at the origin, where ours is 0
     y=lambda y, x: multiply_no_nan(cosine_of(x, y), 1 / hypot(x, y)),
     x=lambda y, x: -multiply_no_nan(cosine_of(y, x), 1 / hypot(x, y)),
@@ -235,6 +235,7 @@ sinc_derivative: Elementwise = elementwise(
     "sinc_derivative",
     _sinc_derivative,
     x=lambda x, k: sinc_derivative(x, k + 1.0),
+    discrete=("k",),
     fallback=_sinc_derivative_of_arrays,
     samples=lambda rng: [((rng.uniform(-3, 3, (3, 4)), k), {}) for k in (0.0, 1.0, 3.0)],
     doc="The derivative of `sinc` of order ``k``, a whole number.",
