@@ -196,7 +196,8 @@ class Elementwise(Op):
         for value in values:
             if type(value) is float:
                 continue
-            if getattr(value, "dtype", None) not in _FLOATS:
+            dtype = getattr(value, "dtype", None)
+            if dtype is None or dtype not in _FLOATS:  # np.dtype(float) == None is true
                 if type(value) is int or type(value) is bool:
                     continue
                 return self.fallback(*values)
