@@ -29,7 +29,7 @@ def own(tensor: Tensor) -> Leaf:
         tape = tensor._tape
         recorded = tape is not None and tensor._vid >= 0
         value = tensor._value
-        if not recorded and getattr(tensor, "_base", None) is None and holders(value) > 2:
+        if not (recorded or hasattr(tensor, "_base") or hasattr(tensor, "_views")) and holders(value) > 2:
             # Until now, whoever else has the array could be sure that it does not change.
             tensor._value = value.copy()
         leaf = tensor._leaf = Leaf()
