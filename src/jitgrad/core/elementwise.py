@@ -212,7 +212,7 @@ class Elementwise(Op):
         """Return ``g * partial``, of the result's shape: from the fused kernel on arrays, from ops on tensors."""
         operands = self.operands or ()
         if type(g) is not Tensor and not any(type(residual) is Tensor for residual in residuals):
-            if all(value.dtype is g.dtype and g.dtype in _FLOATS for value in residuals if type(value) is not float):
+            if g.dtype in _FLOATS and all(value.dtype is g.dtype for value in residuals if type(value) is not float):
                 ufunc = self._vjp_ufuncs.get(k)
                 if ufunc is None:
                     loops = {character: self.vjp_address(k, dtype) for dtype, character in ((1, "f"), (0, "d"))}
