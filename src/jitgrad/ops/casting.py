@@ -86,12 +86,13 @@ imag = Op(
 @answers(name="asarray")
 def asarray(x: Any, dtype: Any = None) -> Any:
     """Return ``x`` as an array or tensor, with the elements of sequences of tensors stacked."""
-    from jitgrad.ops.shaping import stack
+    if type(x) is not Tensor:
+        if isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x):
+            from jitgrad.ops.joining import stack
 
-    if isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x):
-        x = stack([asarray(item) for item in x])
-    elif type(x) is not Tensor:
-        x = np.asarray(x)
+            x = stack([asarray(item) for item in x])
+        else:
+            x = np.asarray(x)
     return x if dtype is None else astype(x, dtype, copy=False)
 
 
