@@ -99,7 +99,7 @@ class Tape:
         # theirs, and the right to replay or compact, which threads may contend for.
         self.anchors: dict[int, weakref.ref[Anchor]] | None = None
         self.hooks: dict[int, dict[int, Callable[[Any], Any]]] | None = None
-        self.retained: weakref.WeakSet[Tensor] | None = None
+        self.retained: weakref.WeakValueDictionary[int, Tensor] | None = None  # by id()
         self.lock = threading.RLock() if tracks_handles else None
         self.ended = False
         self.locked = False  # while a replay walks the rows, they keep their numbers

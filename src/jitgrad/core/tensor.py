@@ -7,6 +7,7 @@ Only the handle is here. Operators and methods are installed by the ops that ans
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,12 +44,13 @@ class Version:
 class Leaf:
     """What a tensor of the imperative face has beyond a value: its gradient, and how it wants to be treated."""
 
-    __slots__ = ("grad", "requires_grad", "retains_grad", "version")
+    __slots__ = ("grad", "hooks", "requires_grad", "retains_grad", "version")
 
     def __init__(self) -> None:
         self.requires_grad = False
         self.grad: Tensor | None = None
         self.retains_grad = False
+        self.hooks: dict[int, Callable[[Any], Any]] | None = None  # called with the gradient
         self.version = Version()
 
 
