@@ -23,6 +23,7 @@ from jitgrad.core import native
 from jitgrad.core.op import FUNCTIONS, NAMESPACE, REGISTRY, Op, Samples, apply, constant_id, operand_ids
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, on_tape
+from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
 from jitgrad.kernels import layout as L
 
@@ -155,7 +156,8 @@ class Elementwise(Op):
     def _address(self, part: str, dtype: int, meaning: tuple[Any, ...], build: Callable[[str], Any]) -> int:
         letter = "f8" if dtype == 0 else "f4"
         # taken now, not when the op is declared: ops that are declared later may be called
-        digest = hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]
+        sources = cache.sources("loops", "vmath")
+        digest = hashlib.sha256(repr((sources, meaning)).encode()).hexdigest()[:16]
         return compiler.address_of(f"{self.name}_{part}_{letter}_{digest}", lambda: build(letter))
 
     def forward_address(self, dtype: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy._core import _multiarray_umath
 
+from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
 from jitgrad.kernels import layout as L
 
@@ -75,7 +76,7 @@ def _address(name: str) -> int:
         function: Callable[..., Any] = getattr(entries, name)
         return function
 
-    return compiler.address_of(f"entry_{name}", build, n_arguments=3, returns=True)
+    return compiler.address_of(f"entry_{name}_{cache.sources('entries')}", build, n_arguments=3, returns=True)
 
 
 # The kernel table, two lines an op (float64, float32). Native code has its address, so it never moves; it is address

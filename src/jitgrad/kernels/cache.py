@@ -1,7 +1,7 @@
 """The kernel cache: object code on disk, one file a kernel, loaded without importing Numba.
 
-The folder's name holds everything that can change what a kernel means (our sources, the compilers' versions, the
-processor); a file's name holds the fingerprint of what was compiled. Files are written whole, then renamed.
+The folder's name holds what changes the meaning of all kernels (the compilers' versions, the processor); a file's name
+holds the fingerprint of what was compiled. Files are written whole, then renamed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-__all__ = ["folder", "load", "store"]
+__all__ = ["folder", "load", "sources", "store"]
 
 _CHECKSUM = hashlib.sha256().digest_size
 
@@ -43,10 +43,19 @@ def folder() -> Path:
         digest.update(f"{package} {version(package)}\n".encode())
     digest.update(f"{sys.implementation.cache_tag} {llvm.get_default_triple()}\n".encode())
     digest.update(f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}\n".encode())
-    here = Path(__file__).parent
-    for source in sorted(here.rglob("*.py")):
-        digest.update(source.read_bytes())
     return _root() / digest.hexdigest()[:24]
+
+
+@functools.cache
+def sources(*names: str) -> str:
+    """Return a fingerprint of modules and packages of `jitgrad.kernels`: what is compiled from them has it in its name."""
+    digest = hashlib.sha256()
+    here = Path(__file__).parent
+    for name in ("compile", "intrinsics", "layout", *names):
+        module = here / f"{name}.py"
+        for source in [module] if module.exists() else sorted((here / name).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def load(name: str) -> bytes | None:
