@@ -14,7 +14,6 @@ from jitgrad.core.protocol import answers, method
 from jitgrad.core.tensor import Tensor
 from jitgrad.core.types import ArrayType
 from jitgrad.ops.casting import asarray
-from jitgrad.ops.indexing import getitem
 from jitgrad.ops.views import view
 
 __all__ = [
@@ -124,9 +123,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     if type(a) is not Tensor:
         return np.ravel(a, order)  # type: ignore[call-overload]
     if order == "K":
-        # in the order of memory: axes by falling strides, and those of negative stride backwards
         strides = a._value.strides
-        a = getitem(a, tuple([slice(None, None, -1 if stride < 0 else None) for stride in strides]))
         a = transpose(a, sorted(range(a.ndim), key=lambda axis: -abs(strides[axis])))
         order = "C"
     return reshape(a, -1, order)
