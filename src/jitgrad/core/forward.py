@@ -14,7 +14,7 @@ import numpy as np
 from jitgrad.core import trace
 from jitgrad.core.elementwise import Elementwise
 from jitgrad.core.op import OPS, REGISTRY, Op
-from jitgrad.core.reverse import replay_arrays, replay_tensors
+from jitgrad.core.reverse import fit, replay_arrays, replay_tensors
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
 from jitgrad.core.types import ArrayType
@@ -66,7 +66,8 @@ def replay_tangents(
             results = _push(tape, op, row, ids, active, tangents, value_of, tensors)
             for k, tangent in enumerate(results):
                 if tangent is not None:
-                    tangents[row[L.ROW_RESULT] + k] = tangent
+                    value = row[L.ROW_RESULT] + k
+                    tangents[value] = fit(tangent, tape.types[value])  # of float32 beside float64, say
             tape.relocate(before, row[L.ROW_CODE], row[L.ROW_LASTI])
     finally:
         tape.locked = was_locked
@@ -160,8 +161,7 @@ def _transposed(
             if type(contribution) is not Tensor or contribution._tape is not scratch or contribution._vid < first_value:
                 continue
             kind = tape.types[ids[k]]
-            if contribution.shape != kind.shape:
-                contribution = REGISTRY["sum_to"](contribution, shape=kind.shape)
+            contribution = fit(contribution, kind)
             tangent = tangents[ids[k]]
             held = seeds.get(contribution._vid)
             seeds[contribution._vid] = tangent if held is None else REGISTRY["add"](held, tangent)
