@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Anchor", "Tape"]
 
+Array = np.ndarray[Any, Any]
+
 _WITH_PARAMS = (L.KIND_RULE, L.KIND_VIEW)  # kinds of rows whose data is the index of their static parameters
 _FIRST_ROWS = 128
+_FIRST_TRACKED_ROWS = 1024  # compacting has a fixed cost, too
 _FIRST_BYTES = 64 << 20
 
 # Storage of tapes that have ended: to find addresses of arrays costs more than a small gradient.
@@ -87,7 +90,8 @@ class Tape:
         else:
             self.header = np.zeros(L.H_WIDTH, dtype=np.int64)
             self.header[L.H_BYTE_LIMIT] = _FIRST_BYTES if tracks_handles else 1 << 62
-            self._allocate(_FIRST_ROWS, 3 * _FIRST_ROWS, 2 * _FIRST_ROWS)
+            n_rows = _FIRST_TRACKED_ROWS if tracks_handles else _FIRST_ROWS
+            self._allocate(n_rows, 3 * n_rows, 2 * n_rows)
         self.types: list[ArrayType] = []  # of each value
         self.kept: dict[int, np.ndarray[Any, Any]] = {}  # residuals, by value
         self.params: list[dict[str, Any]] = []
@@ -336,58 +340,16 @@ class Tape:
             self._compact(handles)
 
     def _compact(self, handles: dict[int, weakref.ref[Tensor]]) -> None:
-        n_rows, n_values = len(self), self.count
-        rows = self._rows[:n_rows].tolist()
-        live = [False] * n_values
         tensors: dict[int, Tensor] = self._living(handles)
         anchors: dict[int, Anchor] = self._living(self.anchors or {})
         captive = self._captives(tensors)
-        for value in tensors:
-            live[value] = value not in captive
-        for value in anchors:
-            live[value] = True
-        keep_row = [False] * n_rows
-        while True:
-            for index in range(n_rows - 1, -1, -1):
-                row = rows[index]
-                first = row[L.ROW_RESULT]
-                if any(live[first : first + row[L.ROW_N_RESULTS]]):
-                    keep_row[index] = True
-                    for k in range(row[L.ROW_N_RESULTS]):
-                        live[first + k] = True  # results of one row have consecutive ids
-                    for operand in self.operands_of(row):
-                        if operand >= 0:
-                            live[operand] = True
-            reached = [value for value, leaf in captive.items() if live[leaf]]
-            if not reached:
-                break
-            for value in reached:
-                live[value] = True
-                del captive[value]
+        live, keep_row = self._mark({*tensors, *anchors}, captive)
         for value in captive:
             del tensors[value]
         new_id = np.cumsum(live) - 1
         survivors = np.flatnonzero(live)
-        row_ids = np.flatnonzero(keep_row)
         new_row = np.cumsum(keep_row) - 1
-
-        kept_rows = self._rows[row_ids]
-        operands = np.empty(0, dtype=np.int64)
-        pieces, params, filled = [], [], 0
-        for row in kept_rows:
-            piece = self._operands[row[L.ROW_OPERANDS] : row[L.ROW_OPERANDS] + row[L.ROW_N_OPERANDS]].copy()
-            n = L.N_IDS.get(int(row[L.ROW_KIND]), len(piece))
-            head = piece[:n]
-            head[head >= 0] = new_id[head[head >= 0]]
-            row[L.ROW_OPERANDS] = filled
-            filled += len(piece)
-            pieces.append(piece)
-            row[L.ROW_RESULT] = new_id[row[L.ROW_RESULT]]
-            if row[L.ROW_KIND] in (L.KIND_RULE, L.KIND_VIEW):
-                params.append(self.params[row[L.ROW_DATA]])
-                row[L.ROW_DATA] = len(params) - 1
-        if pieces:
-            operands = np.concatenate(pieces)
+        kept_rows, operands, params = self._moved(np.flatnonzero(keep_row), new_id)
         values = self._values[survivors]
         made = values[:, L.VALUE_ROW] >= 0
         values[made, L.VALUE_ROW] = new_row[values[made, L.VALUE_ROW]]
@@ -398,7 +360,7 @@ class Tape:
         self.header[L.H_N_ROWS] = len(kept_rows)
         self.header[L.H_N_OPERANDS] = len(operands)
         self.header[L.H_N_VALUES] = len(values)
-        self.types = [self.types[value] for value in survivors]
+        self.types = [self.types[value] for value in survivors.tolist()]
         self.params = params
 
         def renumber(table: dict[int, Any]) -> dict[int, Any]:
@@ -424,6 +386,53 @@ class Tape:
         addresses = set(kept_rows[:, L.ROW_CODE].tolist())
         self.codes = {address: code for address, code in self.codes.items() if address in addresses}
         self._publish()
+
+    def _mark(self, roots: set[int], captive: dict[int, int]) -> tuple[list[bool], list[bool]]:
+        """Find the values and the rows that lead to ``roots``. What is not free after all leaves ``captive``."""
+        rows = self._rows[: len(self)]
+        results, counts = rows[:, L.ROW_RESULT].tolist(), rows[:, L.ROW_N_RESULTS].tolist()
+        live = [False] * self.count
+        keep_row = [False] * len(rows)
+        for value in roots:
+            live[value] = value not in captive
+        while True:
+            for index in range(len(rows) - 1, -1, -1):
+                first, n = results[index], counts[index]
+                if live[first] if n == 1 else any(live[first : first + n]):
+                    if keep_row[index]:
+                        continue
+                    keep_row[index] = True
+                    for k in range(first, first + n):
+                        live[k] = True  # results of one row have consecutive ids
+                    for operand in self.operands_of(self.row(index)):
+                        if operand >= 0:
+                            live[operand] = True
+            reached = [value for value, leaf in captive.items() if live[leaf]]
+            if not reached:
+                return live, keep_row
+            for value in reached:
+                live[value] = True
+                del captive[value]
+
+    def _moved(self, kept: Array, new_id: Array) -> tuple[Array, Array, list[dict[str, Any]]]:
+        """Return the rows that are kept, their operands and their parameters, with everything numbered anew."""
+        rows = self._rows[kept]
+        lengths, starts = rows[:, L.ROW_N_OPERANDS], rows[:, L.ROW_OPERANDS]
+        new_starts = np.cumsum(lengths) - lengths
+        place = np.arange(lengths.sum()) - np.repeat(new_starts, lengths)  # of each operand in its row
+        operands = self._operands[place + np.repeat(starts, lengths)]
+        kinds = rows[:, L.ROW_KIND]
+        n_ids = lengths.copy()
+        for kind, n in L.N_IDS.items():
+            n_ids[kinds == kind] = n
+        ids = (place < np.repeat(n_ids, lengths)) & (operands >= 0)
+        operands[ids] = new_id[operands[ids]]
+        rows[:, L.ROW_OPERANDS] = new_starts
+        rows[:, L.ROW_RESULT] = new_id[rows[:, L.ROW_RESULT]]
+        has_params = (kinds == L.KIND_RULE) | (kinds == L.KIND_VIEW)
+        params = [self.params[index] for index in rows[has_params, L.ROW_DATA].tolist()]
+        rows[has_params, L.ROW_DATA] = np.arange(len(params))
+        return rows, operands, params
 
     def _living(self, references: dict[int, weakref.ref[Any]]) -> dict[int, Any]:
         """Return what is alive of the objects that stand for values."""
