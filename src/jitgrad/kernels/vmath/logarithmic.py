@@ -62,13 +62,17 @@ def split_any(x: Num, lowest: float = ROOT) -> Split:
     return split(select(small, x * 2.0**places, x), lowest, select(small, x.const(base + places), base))
 
 
-def _log1p(f: Num, above: Num, k: Num) -> Num:
-    """``log(1 + f) + k log(2)``, where `above` is ``2 + f``."""
+def _log1p(f: Num, above: Num, k: Num, lost: Num | None = None) -> Num:
+    """``log(1 + f + lost) + k log(2)``, where `above` is ``2 + f`` and `lost` is below an ulp of f."""
     high, low = LN2[f.fmt.bits]
     s = f / above
     z = s * s
     # log(1 + f) = 2 s + s z L(z), where 2 s = f - s f
-    rest = fma(-(s * z), horner(z, LOG[f.fmt.bits]), fma(s, f, -(k * low)))
+    rest = fma(s, f, -(k * low))
+    if lost is not None:
+        # The derivative in f is 1 / (1 + f) = (1 - s) / (1 + s), for which two terms do.
+        rest = fma(lost, fma(s, 2.0, -1.0), rest)
+    rest = fma(-(s * z), horner(z, LOG[f.fmt.bits]), rest)
     return fma(k, high, f - rest)
 
 
@@ -84,13 +88,19 @@ def log(x: Num) -> Num:
     return _domain(x, _log1p(parts.m - 1.0, parts.m + 1.0, parts.k))
 
 
-def log1p(x: Num) -> Num:
+def _log1p_sum(x: Num, low: Num | None = None, extra: Num | None = None) -> Num:
+    """``log(1 + x + low) + extra * log(2)`` where `low` is below an ulp of x."""
     total = two_sum(x.const(1.0), x)
     parts = split(total.hi, ROOT)
     # What 1 + x lost to rounding, in the scale of m. Nothing is lost at 2**60, where 2**-k may not exist.
     inverse = select(x < 2.0**60, parts.inverse, 0.0)
-    f = fma(total.lo, inverse, parts.m - 1.0)
-    result = copysign(_log1p(f, 2.0 + f, parts.k), x)
+    f = fast_two_sum(parts.m - 1.0, total.lo * inverse)
+    lost = f.lo if low is None else fma(low, inverse, f.lo)
+    return _log1p(f.hi, 2.0 + f.hi, parts.k if extra is None else parts.k + extra, lost)
+
+
+def log1p(x: Num) -> Num:
+    result = copysign(_log1p_sum(x), x)
     infinity = float("inf")
     outside = select(x.equals(-1.0), x.const(-infinity), float("nan"))
     return select(x > -1.0, select(x < infinity, result, x), outside)
@@ -127,25 +137,6 @@ def log10(x: Num) -> Num:
     return _domain(x, total.hi + (total.lo + rest))
 
 
-def _log1p_pair(x: Pair, extra: Num | float = 0.0) -> Num:
-    """``log(1 + x) + extra * log(2)`` for a pair of which `hi` is not negative."""
-    total = two_sum(x.hi.const(1.0), x.hi)
-    parts = split(total.hi, ROOT)
-    inverse = select(x.hi < 2.0**60, parts.inverse, 0.0)
-    f = fast_two_sum(parts.m - 1.0, total.lo * inverse)
-    lost = fma(x.lo, inverse, f.lo)
-    f = fast_two_sum(f.hi, lost)
-    high, low = LN2[f.hi.fmt.bits]
-    k = parts.k + extra
-    s = f.hi / (2.0 + f.hi)
-    z = s * s
-    # The derivative in f is 1 / (1 + f) = (1 - s) / (1 + s), for which a few terms do.
-    slope = fma(s, fma(s, 2.0, -2.0), 1.0)
-    rest = fma(s, f.hi, -fma(f.lo, slope, k * low))
-    rest = fma(-(s * z), horner(z, LOG[f.hi.fmt.bits]), rest)
-    return fma(k, high, f.hi - rest)
-
-
 def _root(square: Pair) -> Pair:
     """The square root of a pair."""
     root = sqrt(square.hi)
@@ -165,8 +156,8 @@ def arcsinh(x: Num) -> Num:
     ratio = divide(square, Pair(below.hi, below.lo + root.lo))
     total = two_sum(w, ratio.hi)
     large = size >= limit
-    argument = Pair(select(large, size, total.hi), select(large, x.const(0.0), total.lo + ratio.lo))
-    result = _log1p_pair(argument, select(large, x.const(1.0), 0.0))
+    low = select(large, x.const(0.0), total.lo + ratio.lo)
+    result = _log1p_sum(select(large, size, total.hi), low, select(large, x.const(1.0), 0.0))
     return copysign(select(size < float("inf"), select(size < x.fmt.ulp, size, result), size), x)
 
 
@@ -180,8 +171,8 @@ def arccosh(x: Num) -> Num:
     root = _root(Pair(product.hi, product.lo + fma(t.hi, above.lo, t.lo * above.hi)))
     total = two_sum(t.hi, root.hi)
     large = x >= limit
-    argument = Pair(select(large, x, total.hi), select(large, x.const(0.0), total.lo + (t.lo + root.lo)))
-    result = _log1p_pair(argument, select(large, x.const(1.0), 0.0))
+    low = select(large, x.const(0.0), total.lo + (t.lo + root.lo))
+    result = _log1p_sum(select(large, x, total.hi), low, select(large, x.const(1.0), 0.0))
     return select(x >= 1.0, select(x < float("inf"), result, x), float("nan"))
 
 
@@ -189,6 +180,7 @@ def arctanh(x: Num) -> Num:
     # log1p(2 w / (1 - w)) / 2
     size = abs(x)
     below = two_sum(x.const(1.0), -size)
-    result = 0.5 * _log1p_pair(divide(Pair(2.0 * size, x.const(0.0)), below))
+    ratio = divide(Pair(2.0 * size, x.const(0.0)), below)
+    result = 0.5 * _log1p_sum(ratio.hi, ratio.lo)
     result = select(size < 1.0, result, select(size.equals(1.0), x.const(float("inf")), float("nan")))
     return copysign(select(size < x.fmt.ulp, size, result), x)

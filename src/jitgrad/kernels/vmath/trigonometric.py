@@ -223,6 +223,8 @@ def _sine_of_half_turns(turns: Num, parity: Int) -> Num:
 
 def _tangent(angle: Pair, quadrant: Int) -> Num:
     """The tangent of an angle within an eighth of a turn, or -1 over it where the quadrant is odd."""
+    # Near a multiple of pi / 2 the low part may be far above an ulp of the high one.
+    angle = fast_two_sum(angle.hi, angle.lo)
     r = angle.hi
     z = r * r
     # N / D is a rational approximation; N(r + l) / D(r + l) = (N + l D) / (D - l N) to first order in l.
