@@ -17,8 +17,7 @@ extensions = [
     "sphinx.ext.viewcode",
 ]
 exclude_patterns = ["_build"]
-# Every reference must resolve. No inventory of another project is fetched: the build needs no network.
-nitpicky = False
+templates_path = ["_templates"]
 
 # The pages are notebooks, executed at each build: a cache would be keyed on the page alone, and so would
 # hide a change of the library.
