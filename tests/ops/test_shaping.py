@@ -1,4 +1,4 @@
-"""Shape, order of axes, broadcasting, reversing and rolling: as NumPy, and gradients that go back the same way."""
+"""Shape, order of axes, broadcasting, reversing, rolling: as NumPy, with gradients that go back the same way."""
 
 from __future__ import annotations
 
@@ -95,12 +95,8 @@ CASES: list[tuple[str, Any]] = [
 def test_as_numpy(name: str, f: Any) -> None:
     for x in (X, np.asfortranarray(X), X.astype(np.float32)):
         if (
-            "order" not in name
-            and " A" not in name
-            and "K" not in name
-            and "no copy" not in name
-            or x.flags.c_contiguous
-        ):
+            "order" not in name and " A" not in name and "K" not in name and "no copy" not in name
+        ) or x.flags.c_contiguous:
             check_moves(lambda x: f(np, x), x)
     out = f(jnp, X)
     assert type(out) is np.ndarray

@@ -345,7 +345,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         before, after, n = a.shape[:axis], a.shape[axis + 1 :], counts.item()
         spread = broadcast_to(reshape(a, (*before, length, 1, *after)), (*before, length, n, *after))
         return reshape(spread, (*before, length * n, *after))
-    return pick(a, axis, np.repeat(np.arange(length), counts))
+    return pick(a, axis, np.repeat(np.arange(length), plain(repeats)))
 
 
 @answers(np.resize)
