@@ -47,6 +47,7 @@ _new_list = _external("PyList_New", 1)
 _list_append = types.ExternalFunction("PyList_Append", types.int32(_i8, _i8))
 _new_reference = _external("PyWeakref_NewRef", 2)
 _vectorcall = _external("PyObject_Vectorcall", 4)
+_thread = _external("PyThread_get_thread_ident", 0)
 _frame = _external("PyEval_GetFrame", 0)
 _frame_back = _external("PyFrame_GetBack", 1)
 _frame_code = _external("PyFrame_GetCode", 1)
@@ -107,6 +108,12 @@ def _has_room(header, n_operands, n_values):
         and load(header + 8 * L.H_N_VALUES) + n_values <= load(header + 8 * L.H_VALUE_CAPACITY)
         and load(header + 8 * L.H_BYTES) <= load(header + 8 * L.H_BYTE_LIMIT)
     )
+
+
+@_inline
+def _is_ours(header):
+    """Whether this thread's operations are recorded on a tape; a result of another thread's may be on that one's."""
+    return load(header + 8 * L.H_THREAD) == _thread()
 
 
 @_inline
@@ -362,7 +369,7 @@ def _run(context, x, y, n_inputs):
     header = _header_of(process, tape)
     array = _slot(model, process, L.P_TENSOR_VALUE)
     dtype = _dtype(process, array)
-    if dtype < 0 or not _has_room(header, n_inputs + 1 + 3 * MAX_AXES, 3):
+    if dtype < 0 or not _is_ours(header) or not _has_room(header, n_inputs + 1 + 3 * MAX_AXES, 3):
         return -1
     kernel = 2 * load(context + 8 * L.C_OPCODE) + dtype
     line = load(process + 8 * L.P_KERNELS) + 8 * L.KERNEL_WIDTH * kernel
@@ -596,7 +603,7 @@ def _total(context, x, scalar_type):
     array = _slot(x, process, L.P_TENSOR_VALUE)
     dtype = _dtype(process, array)
     extent = _extent(array)
-    if dtype < 0 or extent == 0 or extent > L.SMALL or not _has_room(header, 1, 1):
+    if dtype < 0 or extent == 0 or extent > L.SMALL or not _is_ours(header) or not _has_room(header, 1, 1):
         return -1
     place = scratch(2)
     out = call_new_array(
@@ -652,6 +659,7 @@ def attach(self, args, n_args):
         store(header + 8 * L.H_N_OPERANDS, 0)
         store(header + 8 * L.H_N_VALUES, 0)
         store(header + 8 * L.H_BYTES, 0)
+        store(header + 8 * L.H_THREAD, _thread())
     return _nothing(process)
 
 
@@ -855,7 +863,9 @@ def _item(context, x, index):
     dtype = _dtype(process, array)
     most_axes = pointer_i4(array + ARRAY_NDIM)[0]
     most_axes += _tuple_size(index) if load(index + _TYPE) == load(process + 8 * L.P_TUPLE) else 1
-    if dtype < 0 or _extent(array) > L.SMALL or not _has_room(header, 3 + 2 * most_axes, 1):
+    if dtype < 0 or _extent(array) > L.SMALL:
+        return -1
+    if not _is_ours(header) or not _has_room(header, 3 + 2 * most_axes, 1):
         return -1
     place = scratch(2)
     offset = _position(process, array, index)

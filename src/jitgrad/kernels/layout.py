@@ -76,6 +76,7 @@ H_CODES: Final = 14  # ... the dict that keeps code objects alive, by address, .
 H_LAST_CODE: Final = 15  # ... the code object that was entered last, ...
 H_HANDLES: Final = 16  # ... the dict of weak references to tensors, or 0, ...
 H_PARAMS: Final = 17  # ... and the list of static parameters
+H_THREAD: Final = 18  # the thread whose operations are recorded on it
 H_WIDTH: Final = 20
 
 # What native code must know of this process: one array for all, whose address every op's context holds.
