@@ -1,4 +1,4 @@
-"""Joining, splitting, repeating and padding: as NumPy, and gradients that go back where elements came from."""
+"""Joining, splitting, repeating and padding: as NumPy, with gradients that return to where elements were."""
 
 from __future__ import annotations
 

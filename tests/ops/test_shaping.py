@@ -1,4 +1,4 @@
-"""Shape, order of axes, broadcasting, reversing, rolling: as NumPy, with gradients that go back the same way."""
+"""Shape, order of axes, broadcasting, reversing and rolling: as NumPy, values and gradients."""
 
 from __future__ import annotations
 
