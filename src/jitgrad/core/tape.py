@@ -310,9 +310,11 @@ class Tape:
         """Drop all residuals that only rows of the replay that ran had kept, and mark those rows."""
         freed = self._rows[: len(self), L.ROW_FREED]
         freed[freed == L.BEING_FREED] = L.FREED
-        needed = self._values[: self.count, L.VALUE_NEEDED].tolist()
-        self.kept = {value: array for value, array in self.kept.items() if needed[value]}
-        self._publish()
+        kept = self.kept
+        if kept:
+            needed = self._values[:, L.VALUE_NEEDED]
+            for value in [value for value in kept if not needed[value]]:
+                del kept[value]
 
     # -- lifetime ------------------------------------------------------------------------------------------
 
