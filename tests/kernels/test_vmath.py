@@ -347,18 +347,19 @@ def test_special_pairs_are_exact(name: str, reference: Callable[..., float], dty
 
 @pytest.mark.parametrize("dtype", LIMITS)
 @pytest.mark.parametrize("name", ALL)
-def test_python_gets_the_bits_that_loops_get(name: str, dtype: type) -> None:
-    """Whichever lane or remainder loop an element is in, and whatever flags the caller was compiled with."""
+def test_a_scalar_has_the_bits_that_loops_give(name: str, dtype: type) -> None:
+    """Whichever lane or remainder loop an element is in, and whether or not the caller allows contraction."""
     rng = np.random.default_rng(3)
     lowest = 1.0 if name == "arccosh" else 0.2
     columns = [rng.uniform(lowest, lowest + 0.7, 37).astype(dtype) for _ in range(2 if name in BINARY else 1)]
     function = getattr(vmath, name)
-    function.compile((NUMBA[dtype],) * len(columns))
-    entry = function.overloads[(NUMBA[dtype],) * len(columns)]
-    assert entry.signature.return_type == NUMBA[dtype]
-    # A Python float would select float64: call the specialisation itself.
-    alone = [entry.entry_point(*row) for row in zip(*columns, strict=True)]
-    assert call(name, *columns).tolist() == alone
+    alone = njit(lambda *arguments: function(*arguments))
+    rows = list(zip(*columns, strict=True))
+    assert call(name, *columns).tolist() == [float(alone(*row)) for row in rows]
+    (returned,) = (overload.signature.return_type for overload in alone.overloads.values())
+    assert returned == NUMBA[dtype]
+    if dtype is np.float64:
+        assert function(*rows[0]) == alone(*rows[0])
 
 
 def test_other_arguments() -> None:

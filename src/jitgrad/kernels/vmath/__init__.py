@@ -4,8 +4,9 @@ Numba's own ``exp``, ``sin``, ... call libm for one element at a time. These are
 calls, so that ``for i in range(n): out[i] = vmath.exp(x[i])`` runs on whole vectors. Each takes and returns
 float64 or float32 (integers count as float64), from compiled code and from Python alike, and is within 2 ulp
 in float64 and 1.5 ulp in float32 of the exact value, everywhere; special values are those of C99.
-Overflow and domain errors give infinities and NaN in silence. The bits do not depend on the caller's
-``fastmath`` flags, nor on whether the loop was vectorised.
+Overflow and domain errors give infinities and NaN in silence. The bits do not depend on whether the loop was
+vectorised, nor on the caller's ``fastmath={"contract"}``. A blanket ``fastmath=True`` gives up infinities and
+NaN here as it does elsewhere.
 
 `sin`, `cos` and `tan` are right for every finite argument. `sin_fast`, `cos_fast` and `tan_fast` cost about
 half as much and are as accurate where ``abs(x) <= SIN_FAST_LIMIT``; beyond that they are meaningless.
@@ -36,7 +37,7 @@ from typing import Any
 
 from numba import njit, types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba.extending import lower_builtin, type_callable
 
 from jitgrad.kernels.vmath import emit, exponential, inverse, logarithmic, power, trigonometric
 
@@ -73,63 +74,75 @@ __all__ = [
 SIN_FAST_LIMIT = trigonometric.FAST_LIMIT
 
 
-def _signature(name: str, *arguments: Any) -> tuple[Any, emit.Format]:
-    """The signature for these types of arguments, and the format to compute in."""
+def _type_of(name: str, *arguments: Any) -> Any:
+    """The Numba type in which a function of these arguments is computed."""
     kinds = {
         types.float64 if isinstance(kind, (types.Integer, types.Boolean)) else kind for kind in arguments
     }
     if not kinds <= {types.float32, types.float64}:
         raise TypingError(f"vmath.{name} takes float32 or float64, not {', '.join(map(str, arguments))}")
-    kind = types.float32 if kinds == {types.float32} else types.float64
-    return kind(*[kind] * len(arguments)), emit.F32 if kind is types.float32 else emit.F64
+    return types.float32 if kinds == {types.float32} else types.float64
 
 
-def _finish(name: str, function: Any) -> Any:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} of float64 or float32 scalars; see the module's documentation."
-    # Inlined always: the longest are beyond what LLVM inlines of itself, and a call would stop vectorisation.
-    return njit(error_model="numpy", forceinline=True)(function)
+def _register(function: Callable[..., float], body: Callable[..., emit.Num], count: int) -> None:
+    """Let compiled code call `function`: its instructions are written into the caller, as if inlined."""
+    function.__name__ = function.__qualname__ = body.__name__
+    function.__doc__ = f"{body.__name__} of float64 or float32 scalars; see the module's documentation."
+
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        fmt = emit.F32 if signature.return_type is types.float32 else emit.F64
+        return body(*(emit.Num(fmt, builder, argument) for argument in arguments)).ref
+
+    for kind in (types.float32, types.float64):
+        lower_builtin(function, *[kind] * count)(lower)
 
 
 def _unary(body: Callable[[emit.Num], emit.Num]) -> Callable[[float], float]:
-    """Let compiled code and Python call what `body` writes."""
-    name = body.__name__
+    """The function of one argument that `body` writes."""
 
-    @intrinsic
-    def write(typing_context: Any, x: Any) -> Any:
-        signature, fmt = _signature(name, x)
+    def function(x: float) -> float:
+        result: float = alone(x)
+        return result
 
-        def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return body(emit.Num(fmt, builder, arguments[0])).ref
+    @njit(error_model="numpy")
+    def alone(x: Any) -> Any:
+        return function(x)
 
-        return signature, lower
+    _register(function, body, 1)
 
-    def function(x: float) -> Any:
-        return write(x)
+    @type_callable(function)
+    def typer(context: Any) -> Any:
+        def type_call(x: Any) -> Any:
+            kind = _type_of(body.__name__, x)
+            return kind(kind)
 
-    result: Callable[[float], float] = _finish(name, function)
-    return result
+        return type_call
+
+    return function
 
 
 def _binary(body: Callable[[emit.Num, emit.Num], emit.Num]) -> Callable[[float, float], float]:
-    """The same for functions of two arguments."""
-    name = body.__name__
+    """The function of two arguments that `body` writes."""
 
-    @intrinsic
-    def write(typing_context: Any, x: Any, y: Any) -> Any:
-        signature, fmt = _signature(name, x, y)
+    def function(x: float, y: float) -> float:
+        result: float = alone(x, y)
+        return result
 
-        def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            x, y = (emit.Num(fmt, builder, argument) for argument in arguments)
-            return body(x, y).ref
+    @njit(error_model="numpy")
+    def alone(x: Any, y: Any) -> Any:
+        return function(x, y)
 
-        return signature, lower
+    _register(function, body, 2)
 
-    def function(x: float, y: float) -> Any:
-        return write(x, y)
+    @type_callable(function)
+    def typer(context: Any) -> Any:
+        def type_call(x: Any, y: Any) -> Any:
+            kind = _type_of(body.__name__, x, y)
+            return kind(kind, kind)
 
-    result: Callable[[float, float], float] = _finish(name, function)
-    return result
+        return type_call
+
+    return function
 
 
 exp = _unary(exponential.exp)

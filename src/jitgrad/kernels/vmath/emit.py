@@ -16,6 +16,10 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
+# Numba gives a caller's `fastmath` flags to the instructions that have none. This one means nothing to those
+# that have it here, and keeps the others away: sums that recover rounding errors would not survive them.
+EXACT = ("afn",)
+
 
 @dataclass(frozen=True)
 class Format:
@@ -117,6 +121,10 @@ class Int:
     def __rshift__(self, places: int) -> Int:
         return Int(self.fmt, self.build, self.build.lshr(self.ref, self._other(places)))
 
+    def __gt__(self, other: Int | int) -> Bool:
+        """Compare as signed integers, which for positive numbers is also how they compare."""
+        return Bool(self.build, self.build.icmp_signed(">", self.ref, self._other(other)))
+
     @property
     def wide(self) -> Int:
         """A float32's bits as an integer of 64 bits."""
@@ -153,35 +161,35 @@ class Num:
         return self._new(self.build.call(function, [self.ref, *map(self._other, arguments)]))
 
     def _compare(self, relation: str, other: Num | float) -> Bool:
-        return Bool(self.build, self.build.fcmp_ordered(relation, self.ref, self._other(other)))
+        return Bool(self.build, self.build.fcmp_ordered(relation, self.ref, self._other(other), flags=EXACT))
 
     def const(self, value: float) -> Num:
         """A constant of this format."""
         return self._new(self._other(value))
 
     def __add__(self, other: Num | float) -> Num:
-        return self._new(self.build.fadd(self.ref, self._other(other)))
+        return self._new(self.build.fadd(self.ref, self._other(other), flags=EXACT))
 
     def __radd__(self, other: float) -> Num:
-        return self._new(self.build.fadd(self._other(other), self.ref))
+        return self._new(self.build.fadd(self._other(other), self.ref, flags=EXACT))
 
     def __sub__(self, other: Num | float) -> Num:
-        return self._new(self.build.fsub(self.ref, self._other(other)))
+        return self._new(self.build.fsub(self.ref, self._other(other), flags=EXACT))
 
     def __rsub__(self, other: float) -> Num:
-        return self._new(self.build.fsub(self._other(other), self.ref))
+        return self._new(self.build.fsub(self._other(other), self.ref, flags=EXACT))
 
     def __mul__(self, other: Num | float) -> Num:
-        return self._new(self.build.fmul(self.ref, self._other(other)))
+        return self._new(self.build.fmul(self.ref, self._other(other), flags=EXACT))
 
     def __rmul__(self, other: float) -> Num:
-        return self._new(self.build.fmul(self._other(other), self.ref))
+        return self._new(self.build.fmul(self._other(other), self.ref, flags=EXACT))
 
     def __truediv__(self, other: Num | float) -> Num:
-        return self._new(self.build.fdiv(self.ref, self._other(other)))
+        return self._new(self.build.fdiv(self.ref, self._other(other), flags=EXACT))
 
     def __rtruediv__(self, other: float) -> Num:
-        return self._new(self.build.fdiv(self._other(other), self.ref))
+        return self._new(self.build.fdiv(self._other(other), self.ref, flags=EXACT))
 
     def __neg__(self) -> Num:
         return self._new(self.build.fneg(self.ref))

@@ -78,9 +78,9 @@ def _log1p(f: Num, above: Num, k: Num, lost: Num | None = None) -> Num:
 
 def _domain(x: Num, result: Num) -> Num:
     """The values at zero, at infinity, and outside."""
-    infinity = float("inf")
-    outside = select(x.equals(0.0), x.const(-infinity), float("nan"))
-    return select(x > 0.0, select(x < infinity, result, x), outside)
+    result = select(x < float("inf"), result, x)
+    result = select(x.bits.negative, x.const(float("nan")), result)
+    return select(x.equals(0.0), x.const(-float("inf")), result)
 
 
 def log(x: Num) -> Num:
@@ -106,35 +106,30 @@ def log1p(x: Num) -> Num:
     return select(x > -1.0, select(x < infinity, result, x), outside)
 
 
-def _log_pair(f: Num) -> Pair:
-    """``log(1 + f)`` to half as many digits again."""
-    s = f / (2.0 + f)
+def _scaled(m: Num, factor: tuple[float, ...], base: Pair) -> Num:
+    """``factor * log(m) + base`` where the factor and the base have two parts."""
+    f = m - 1.0
+    s = f / (m + 1.0)
     z = s * s
-    half = two_product(0.5 * f, f)
-    total = fast_two_sum(f, -half.hi)
-    return Pair(total.hi, total.lo + (fma(s, fma(z, horner(z, LOG[f.fmt.bits]), half.hi), -half.lo)))
+    # log(m) = f - rest, of which only f needs a product without rounding.
+    rest = fma(-(s * z), horner(z, LOG[m.fmt.bits]), s * f)
+    product = two_product(f, factor[0])
+    total = fast_two_sum(base.hi, product.hi)
+    low = fma(-rest, factor[0], fma(f, factor[1], product.lo))
+    return total.hi + (total.lo + (low + base.lo))
 
 
 def log2(x: Num) -> Num:
     parts = split_any(x)
-    high, low = LOG2E[x.fmt.bits]
-    part = _log_pair(parts.m - 1.0)
-    product = two_product(part.hi, high)
-    rest = product.lo + fma(part.lo, high, part.hi * low)
-    total = fast_two_sum(parts.k, product.hi)
-    return _domain(x, total.hi + (total.lo + rest))
+    return _domain(x, _scaled(parts.m, LOG2E[x.fmt.bits], Pair(parts.k, x.const(0.0))))
 
 
 def log10(x: Num) -> Num:
-    bits = x.fmt.bits
+    high, low = LOG10_2[x.fmt.bits]
     parts = split_any(x)
-    part = _log_pair(parts.m - 1.0)
-    product = two_product(part.hi, LOG10E[bits][0])
-    rest = product.lo + fma(part.lo, LOG10E[bits][0], part.hi * LOG10E[bits][1])
-    exponent = two_product(parts.k, LOG10_2[bits][0])
-    total = fast_two_sum(exponent.hi, product.hi)
-    rest = fma(parts.k, LOG10_2[bits][1], exponent.lo) + rest
-    return _domain(x, total.hi + (total.lo + rest))
+    exponent = two_product(parts.k, high)
+    exponent = Pair(exponent.hi, fma(parts.k, low, exponent.lo))
+    return _domain(x, _scaled(parts.m, LOG10E[x.fmt.bits], exponent))
 
 
 def _root(square: Pair) -> Pair:

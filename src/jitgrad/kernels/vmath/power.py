@@ -6,6 +6,8 @@ refines a rough inverse cube root, of a significand within a factor of 2.83 of o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jitgrad.kernels.vmath.coefficients import (
     CBRT,
     EXP2,
@@ -37,12 +39,12 @@ from jitgrad.kernels.vmath.logarithmic import ROOT, split, split_any
 
 
 def _log2(x: Num) -> Pair:
-    """The base 2 logarithm of a non-negative float64, to about 63 bits; infinite at 0 and infinity."""
+    """The base 2 logarithm of a positive float64, to about 63 bits."""
     parts = split_any(x, 2.0 ** (-1 / 6))
     m = parts.m
     # The nearest of three centres c, so that s = (m - c) / (m + c) is at most 0.058 and only its leading term
     # needs more than float64's precision.
-    bounds = [m > 2.0**power for power in (1 / 6, 1 / 2)]
+    bounds = [m.bits > m.fmt.pattern(2.0**power) for power in (1 / 6, 1 / 2)]
     c = _choose(bounds, [x.const(value) for value in POW_CENTRES[64]])
     centre = _choose(bounds, [x.const(value) for value in POW_CENTRE_LOGS[64]])
     difference = m - c  # exact
@@ -59,8 +61,7 @@ def _log2(x: Num) -> Pair:
     first = fast_two_sum(parts.k + centre, lead.hi)
     second = fast_two_sum(first.hi, cube * POW_LOG2[64][0])
     low = fma(cube * z, horner(z, POW_LOG2[64][1:]), (lead_low + first.lo) + second.lo)
-    infinity = float("inf")
-    return Pair(select(x.equals(0.0), x.const(-infinity), select(x < infinity, second.hi, x)), low)
+    return Pair(second.hi, low)
 
 
 def _choose(bounds: list[Bool], values: list[Num]) -> Num:
@@ -71,9 +72,16 @@ def _choose(bounds: list[Bool], values: list[Num]) -> Num:
     return result
 
 
-def _magnitude(x: Num, y: Num) -> Num:
-    """``x**y`` for non-negative x."""
-    logarithm = _log2(x)
+def _infinite(x: Num, size: Num, logarithm: Num) -> Num:
+    """The logarithm of `size`, which is ``|x|``, also where that is 0, infinity or NaN."""
+    infinity = float("inf")
+    return select(x.equals(0.0), x.const(-infinity), select(size < infinity, logarithm, size))
+
+
+def _magnitude(x: Num, size: Num, y: Num) -> Num:
+    """``size**y``, where `size` is ``|x|``."""
+    logarithm = _log2(size)
+    logarithm = Pair(_infinite(x, size, logarithm.hi), logarithm.lo)
     product = at_most(at_least(y * logarithm.hi, -1100.0), 1100.0)
     rest = fma(y, logarithm.lo, fma(y, logarithm.hi, -product))
     # Small, unless the product was out of bounds: then far beyond the same bound, or NaN.
@@ -83,24 +91,27 @@ def _magnitude(x: Num, y: Num) -> Num:
     return two_to(r, horner(r, EXP2[64]), rounder.bits)
 
 
-def _magnitude32(x: Num, y: Num) -> Num:
-    """The same for float32 values in float64, rounded to float32."""
-    parts = split(x, ROOT)
+def _magnitude32(x: Num, size: Num, y: Num) -> Num:
+    """The same to float32's precision, for float64 values that float32 could hold."""
+    parts = split(size, ROOT)
     f = parts.m - 1.0
-    s = f / (2.0 + f)
-    logarithm = fma(s, horner(s * s, POW_LOG2_SHORT[64]), parts.k)
-    infinity = float("inf")
-    logarithm = select(x.equals(0.0), x.const(-infinity), select(x < infinity, logarithm, x))
+    s = f / (parts.m + 1.0)
+    logarithm = _infinite(x, size, fma(s, horner(s * s, POW_LOG2_SHORT[64]), parts.k))
     product = at_most(at_least(y * logarithm, -300.0), 300.0)
     rounder = product + F64.magic
     r = product - (rounder - F64.magic)
-    power = fma(r, horner(r, POW_EXP2_SHORT[64]), 1.0) * power_of_two(rounder.bits)
-    return power.to(F32)
+    return fma(r, horner(r, POW_EXP2_SHORT[64]), 1.0) * power_of_two(rounder.bits)
 
 
 def pow(x: Num, y: Num) -> Num:
+    if x.fmt is F32:
+        return _pow(x.to(F64), y.to(F64), _magnitude32).to(F32)
+    return _pow(x, y, _magnitude)
+
+
+def _pow(x: Num, y: Num, power: Callable[[Num, Num, Num], Num]) -> Num:
     size = abs(x)
-    magnitude = _magnitude(size, y) if x.fmt is F64 else _magnitude32(size.to(F64), y.to(F64))
+    magnitude = power(x, size, y)
     magnitude = select(size.equals(1.0) | y.equals(0.0), x.const(1.0), magnitude)
     whole = rint(y).equals(y)
     half = 0.5 * y
