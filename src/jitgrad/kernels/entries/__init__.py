@@ -1,0 +1,35 @@
+"""The native entry points of a tape: run an op and append its instruction, and replay instructions in reverse.
+
+Written in Numba over plain addresses. Each function that is exported here is compiled once, kept in the kernel cache,
+and called as a built-in function: its arguments are the Python objects themselves (``args`` points at them), its result
+is a new reference, or 0 after a Python exception has been set. ``self`` is an array: an op's context for `unary`,
+`binary`, `reflected`, `total` and `item`, what is known of the process for all others.
+"""
+
+from jitgrad.kernels.entries.cotangents import accumulate, give, state, take
+from jitgrad.kernels.entries.elementwise import binary, reflected, unary
+from jitgrad.kernels.entries.reverse import begin, end, release, reverse
+from jitgrad.kernels.entries.rows import append, attach, define, room
+from jitgrad.kernels.entries.totals import total
+from jitgrad.kernels.entries.views import item, view
+
+__all__ = [
+    "accumulate",
+    "append",
+    "attach",
+    "begin",
+    "binary",
+    "define",
+    "end",
+    "give",
+    "item",
+    "reflected",
+    "release",
+    "reverse",
+    "room",
+    "state",
+    "take",
+    "total",
+    "unary",
+    "view",
+]
