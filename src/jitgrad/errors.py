@@ -278,6 +278,13 @@ class RequiresGradDtypeError(JitgradError, RuntimeError):
         advice = f"This one has dtype {dtype}: write its numbers with a decimal point, or pass dtype=float."
         return cls(_compose(words, advice))
 
+    @classmethod
+    def data(cls, dtype: DType) -> Self:
+        """Say that a tensor which requires a gradient cannot be given such data."""
+        words = "data set to a tensor that requires gradients must be floating point or complex dtype"
+        advice = f"The new data has dtype {dtype}: convert it, or call requires_grad_(False) first."
+        return cls(_compose(words, advice))
+
 
 class NonLeafError(JitgradError, RuntimeError):
     """Something was asked of a computed tensor that only a leaf, a tensor made by the user, can do."""
@@ -290,6 +297,13 @@ class NonLeafError(JitgradError, RuntimeError):
             "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
         )
         advice = f"What was computed{_by(op)} is recorded already: detach() gives the value by itself."
+        return cls(_compose(words, advice))
+
+    @classmethod
+    def data(cls, *, op: str | None = None) -> Self:
+        """Say that the memory of a computed tensor cannot be exchanged."""
+        words = "the data of a Tensor that is not a leaf cannot be replaced"
+        advice = f"What was computed{_by(op)} is recorded with its value: detach() it, or write to it in place."
         return cls(_compose(words, advice))
 
     @classmethod
@@ -383,6 +397,17 @@ class NumpyConversionError(JitgradError, RuntimeError):
         """Say that the tensor has to be detached first."""
         words = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         advice = f"To go on recording from what was computed{_by(op)}, pass the tensor to NumPy's functions."
+        return cls(_compose(words, advice, where))
+
+    @classmethod
+    def element(cls, *, op: str | None = None, where: Location | None = None) -> Self:
+        """Say that an array cannot hold a tensor, or be made of tensors by NumPy."""
+        words = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        advice = (
+            f"An array cannot hold what was computed{_by(op)}, only its value. To write it to an array, make "
+            "that with jitgrad.numpy.zeros; to make an array of it, use jitgrad.numpy.array or "
+            "jitgrad.numpy.stack."
+        )
         return cls(_compose(words, advice, where))
 
 
