@@ -54,6 +54,7 @@ multiply_no_nan = elementwise(
     y=lambda x: x,
     fallback=lambda x, y: np.where(np.equal(x, 0), x, np.multiply(x, y)),
     linear="each",
+    node="Mul",
     samples=uniform((-3, 3), (-3, 3)),
     doc="Product that is ``x`` where ``x`` is exactly 0, whatever ``y``, be it infinite or NaN.",
 )
@@ -65,6 +66,7 @@ multiply_absorbing = elementwise(
     y=lambda x: x,
     fallback=lambda x, y: np.where(np.equal(x, 0), x, np.where(np.equal(y, 0), y, np.multiply(x, y))),
     linear="each",
+    node="Mul",
     absorbing="both",
     samples=uniform((-3, 3), (-3, 3)),
     doc="Product that is 0 where either factor is exactly 0, whatever the other.",
