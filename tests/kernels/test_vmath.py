@@ -196,7 +196,7 @@ def pairs(name: str, rng: np.random.Generator) -> tuple[np.ndarray[Any, Any], np
     else:
         # Every base with exponents that spread the results from underflow to overflow, and near the limits.
         x = np.abs(any_exponent(rng, 300))
-        x = np.concatenate([x, rng.uniform(0.1, 10, 300), rng.uniform(0.99, 1.01, 300)])
+        x = np.concatenate([x, rng.uniform(0.1, 10, 300), rng.uniform(0.9, 1.13, 600)])
         x = x[np.isfinite(x) & (x > 0) & (x != 1)]
         targets = np.where(rng.random(x.size) < 0.7, rng.uniform(-1080, 1025, x.size), 1023.9)
         y = np.where(rng.random(x.size) < 0.2, np.round(rng.uniform(-9, 9, x.size)), targets / np.log2(x))
@@ -386,9 +386,7 @@ def test_blanket_fastmath_in_the_caller_changes_nothing() -> None:
 def outside(module: Any) -> set[str]:
     """The symbols that a module expects others to define."""
     symbols = [*module.functions, *module.global_variables]
-    return {
-        symbol.name for symbol in symbols if symbol.is_declaration and not symbol.name.startswith("llvm.")
-    }
+    return {symbol.name for symbol in symbols if symbol.is_declaration and not symbol.name.startswith("llvm.")}
 
 
 @pytest.mark.parametrize("dtype", LIMITS)
@@ -417,8 +415,6 @@ def test_constants() -> None:
             for bits, precision in ((64, 53), (32, 24)):
                 count = len(table[bits])
                 assert abs(mp.fsum(table[bits]) - value) < value * mpf(2) ** (-precision * count)
-        for centre, logarithm in zip(
-            coefficients.POW_CENTRES[64], coefficients.POW_CENTRE_LOGS[64], strict=True
-        ):
+        for centre, logarithm in zip(coefficients.POW_CENTRES[64], coefficients.POW_CENTRE_LOGS[64], strict=True):
             assert abs(mp.log(centre, 2) - logarithm) < mpf(2) ** -69
             assert math.ldexp(logarithm, 40).is_integer()

@@ -70,8 +70,7 @@ def fit(
             left = [(value - coefficient) / node for value, node in zip(left, x, strict=True)]
             scale = [abs(w * node) for w, node in zip(scale, x, strict=True)]
         worst = max(
-            abs((mp.polyval(stored[::-1], node) - value) * w)
-            for node, value, w in zip(x, values, weights, strict=True)
+            abs((mp.polyval(stored[::-1], node) - value) * w) for node, value, w in zip(x, values, weights, strict=True)
         )
         print(f"  float{bits}: {order} coefficients, error 2^{float(mp.log(worst, 2)):.1f}", file=sys.stderr)
         result[bits] = tuple(float(c) for c in stored)
@@ -154,9 +153,7 @@ def main() -> None:
         return 2 * root(mp.atanh)(z)
 
     fits = {
-        "EXP": fit(
-            lambda r: (mp.expm1(r) - r) / r**2, lambda r: abs(r**2 / mp.exp(r)), -half, half, {64: 10, 32: 5}
-        ),
+        "EXP": fit(lambda r: (mp.expm1(r) - r) / r**2, lambda r: abs(r**2 / mp.exp(r)), -half, half, {64: 10, 32: 5}),
         "EXPM1": fit(
             lambda r: (mp.expm1(r) - r) / r**2,
             lambda r: abs(r**2 / mp.expm1(r)),
@@ -171,9 +168,7 @@ def main() -> None:
             mpf("0.5005"),
             {64: 11, 32: 6},
         ),
-        "SINH": fit(
-            lambda z: (root(mp.sinh)(z) - 1) / z, lambda z: z / root(mp.sinh)(z), 0, half**2, {64: 5, 32: 3}
-        ),
+        "SINH": fit(lambda z: (root(mp.sinh)(z) - 1) / z, lambda z: z / root(mp.sinh)(z), 0, half**2, {64: 5, 32: 3}),
         "COSH": fit(
             lambda z: (mp.cosh(mp.sqrt(z)) - 1) / z,
             lambda z: z,
@@ -218,24 +213,22 @@ def main() -> None:
             mpf(1) / 4,
             {64: 12, 32: 6},
         ),
-        "ARCTAN": fit(
-            lambda z: (root(mp.atan)(z) - 1) / z, lambda z: z / root(mp.atan)(z), 0, 1, {64: 20, 32: 10}
-        ),
+        "ARCTAN": fit(lambda z: (root(mp.atan)(z) - 1) / z, lambda z: z / root(mp.atan)(z), 0, 1, {64: 20, 32: 10}),
     }
 
-    # log2(m / c) = s (C0 + z q(z)) with s = (m - c) / (m + c) and z = s**2, m / c within 2**(1/6) of one
+    # log2(m / c) = s (C0 + z q(z)) with s = (m - c) / (m + c) and z = s**2, m / c within 2**(1/8) of one
     def log2s(z: Real) -> Real:
         return logs(z) / log2
 
-    sixth = mpf(2) ** (mpf(1) / 6)
+    eighth = mpf(2) ** (mpf(1) / 8)
     fits["POW_LOG2"] = fit(
         lambda z: (log2s(z) - 2 / log2) / z,
         lambda z: z * log2 / 2,
         0,
-        ((sixth - 1) / (sixth + 1) * mpf("1.0001")) ** 2,
+        ((eighth - 1) / (eighth + 1) * mpf("1.0001")) ** 2,
         {64: 5},
     )
-    centres = [accurate_power(third / 3) for third in range(3)]
+    centres = [accurate_power(quarters / 4) for quarters in range(4)]
     fits["POW_CENTRES"] = {64: tuple(centre for centre, _ in centres)}
     fits["POW_CENTRE_LOGS"] = {64: tuple(logarithm for _, logarithm in centres)}
     fits["POW_LOG2_SHORT"] = fit(log2s, lambda z: log2 / 2, 0, atanh_range, {64: 6})

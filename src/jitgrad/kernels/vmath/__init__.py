@@ -76,9 +76,7 @@ SIN_FAST_LIMIT = trigonometric.FAST_LIMIT
 
 def _type_of(name: str, *arguments: Any) -> Any:
     """The Numba type in which a function of these arguments is computed."""
-    kinds = {
-        types.float64 if isinstance(kind, (types.Integer, types.Boolean)) else kind for kind in arguments
-    }
+    kinds = {types.float64 if isinstance(kind, (types.Integer, types.Boolean)) else kind for kind in arguments}
     if not kinds <= {types.float32, types.float64}:
         raise TypingError(f"vmath.{name} takes float32 or float64, not {', '.join(map(str, arguments))}")
     return types.float32 if kinds == {types.float32} else types.float64

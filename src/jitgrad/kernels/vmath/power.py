@@ -40,11 +40,11 @@ from jitgrad.kernels.vmath.logarithmic import ROOT, split, split_any
 
 def _log2(x: Num) -> Pair:
     """The base 2 logarithm of a positive float64, to about 63 bits."""
-    parts = split_any(x, 2.0 ** (-1 / 6))
+    parts = split_any(x, 2.0 ** (-1 / 8))
     m = parts.m
-    # The nearest of three centres c, so that s = (m - c) / (m + c) is at most 0.058 and only its leading term
+    # The nearest of four centres c, so that s = (m - c) / (m + c) is at most 0.044 and only its leading term
     # needs more than float64's precision.
-    bounds = [m.bits > m.fmt.pattern(2.0**power) for power in (1 / 6, 1 / 2)]
+    bounds = [m.bits > m.fmt.pattern(2.0**power) for power in (1 / 8, 3 / 8, 5 / 8)]
     c = _choose(bounds, [x.const(value) for value in POW_CENTRES[64]])
     centre = _choose(bounds, [x.const(value) for value in POW_CENTRE_LOGS[64]])
     difference = m - c  # exact
