@@ -53,7 +53,7 @@ def replay_tangents(
         array = tape.kept.get(value)
         return on_tape(array, tape, value) if tensors and array is not None else array
 
-    was_locked, tape.locked = tape.locked, True
+    tape.locked += 1
     try:
         for at in range(first_row, end_row):
             row = tape.row(at)
@@ -70,7 +70,7 @@ def replay_tangents(
                     tangents[value] = fit(tangent, tape.types[value])  # of float32 beside float64, say
             tape.relocate(before, row[L.ROW_CODE], row[L.ROW_LASTI])
     finally:
-        tape.locked = was_locked
+        tape.locked -= 1
     return tangents
 
 

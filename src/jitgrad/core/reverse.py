@@ -337,7 +337,7 @@ def _replay_tensors(
     def fetch(value: int) -> Tensor | None:
         return bars.get(value) if value in held else bars.pop(value, None)
 
-    was_locked, tape.locked = tape.locked, True
+    tape.locked += 1
     try:
         for at in range(last, first_row - 1, -1):
             row = tape.row(at)
@@ -362,7 +362,7 @@ def _replay_tensors(
                 tape.relocate(before, row[L.ROW_CODE], row[L.ROW_LASTI])
         return {value: bars[value] for value in wanted if value in bars}
     finally:
-        tape.locked = was_locked
+        tape.locked -= 1
 
 
 def release(tape: Tape, seeds: Sequence[int], wanted: Sequence[int]) -> None:

@@ -148,11 +148,11 @@ class Sweep:
             self._replay_locked(tape, arrived)
             return
         with tape.lock:
-            was_locked, tape.locked = tape.locked, True  # its values keep their ids meanwhile
+            tape.locked += 1  # its values keep their ids meanwhile
             try:
                 self._replay_locked(tape, arrived)
             finally:
-                tape.locked = was_locked
+                tape.locked -= 1
 
     def _replay_locked(self, tape: Tape, arrived: list[tuple[Place, Bar]]) -> None:
         seeds: dict[int, Bar] = {}

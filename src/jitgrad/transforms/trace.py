@@ -66,7 +66,7 @@ class Session:
     A context manager: operations are recorded inside the block. The tape is chosen by the arguments.
     """
 
-    __slots__ = ("_enabled", "_token", "_was_locked", "end_row", "first_row", "first_value", "inputs", "nested", "tape")
+    __slots__ = ("_enabled", "_token", "end_row", "first_row", "first_value", "inputs", "nested", "tape")
 
     def __init__(self, arguments: Sequence[Any]) -> None:
         tape = trace.current_trace()
@@ -86,8 +86,7 @@ class Session:
     def __enter__(self) -> Self:
         """Start recording."""
         tape = self.tape
-        self._was_locked = tape.locked
-        tape.locked = True
+        tape.locked += 1
         self._enabled = None if trace.grad_enabled() else trace.recording(True)
         if self._enabled is not None:
             self._enabled.__enter__()
@@ -97,7 +96,7 @@ class Session:
     def __exit__(self, *error: object) -> None:
         """Stop recording, whatever has happened."""
         tape = self.tape
-        tape.locked = self._was_locked
+        tape.locked -= 1
         if self._token is not None:
             trace.stop(self._token)
             tape.end()
