@@ -48,9 +48,7 @@ def test_assignment_of_scalars_and_broadcasting(index: Any) -> None:
     if index is not MASK and index != (1, 2, 3):  # there, NumPy takes no further axes
         values.append(np.array([[[[-3.0]]]]))
     for v in values:
-        out, (bar,) = traced(
-            lambda v: write(X, v) if type(v) is not Tensor else write(constant(X), v), np.asarray(v)
-        )
+        out, (bar,) = traced(lambda v: write(X, v) if type(v) is not Tensor else write(constant(X), v), np.asarray(v))
         np.testing.assert_array_equal(out, write(X, v))
         flat_bar = np.arange(1.0, X.size + 1).reshape(X.shape)
         np.testing.assert_array_equal(bar, np.full(np.shape(v), np.sum(np.where(out == v, flat_bar, 0))))
@@ -63,9 +61,7 @@ def test_the_last_write_wins() -> None:
         return np.sum(y * np.array([1.0, 2.0, 3.0]))
 
     np.testing.assert_array_equal(jg.grad(f)(np.array([4.0, 5.0, 6.0])), [0, 2, 1])
-    np.testing.assert_array_equal(
-        jg.hessian(lambda v: f(v * v))(np.array([4.0, 5.0, 6.0])), np.diag([0.0, 4.0, 2.0])
-    )
+    np.testing.assert_array_equal(jg.hessian(lambda v: f(v * v))(np.array([4.0, 5.0, 6.0])), np.diag([0.0, 4.0, 2.0]))
 
 
 def test_a_recurrence_written_in_place() -> None:
@@ -163,6 +159,129 @@ def test_writes_and_views(name: str, view: Any, recorded: bool) -> None:
         out = [t._value for t in program(np, constant(x), 1.5)]
     for mine, theirs in zip(out, expected, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+class Program:
+    """A random sequence of reads, views and writes; the same on arrays as on tensors."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.steps = [(rng.integers(0, 11), rng.integers(0, 3), rng.integers(0, 4), rng.normal()) for _ in range(25)]
+
+    def __call__(self, x: Any, v: Any) -> Any:
+        y = x * 1.5
+        held: Any = y[1]
+        total = np.sum(y * y)
+        for what, i, j, number in self.steps:
+            if what == 0:
+                y[i, j] = number
+            elif what == 1:
+                y[i, j] = v[j] * y[i, j - 1]
+            elif what == 2:
+                y[i] = v
+            elif what == 3:
+                y[:, j] = y[i, j] + number
+            elif what == 4:
+                y[i] += v * number
+            elif what == 5:
+                held = (y[i], y[:, 1:], y.T, y.reshape(2, 6))[j]
+            elif what == 6:
+                held *= number
+            elif what == 7:
+                y[::2, ::-1] = y[1:] * v
+            elif what == 8:
+                y[..., j, None] = v[j]
+            elif what == 9:
+                y[[i, i]] = y[[0, 2]] * number
+            else:
+                total = total + np.sum(y * number) * np.sum(held)
+        return total + np.sum(y * y * y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(12))
+def test_programs_of_reads_and_writes(seed: int, dtype: Any) -> None:
+    program = Program(seed)
+    rng = np.random.default_rng(100 + seed)
+    x, v = rng.uniform(0.5, 1.0, (3, 4)), rng.uniform(0.5, 1.0, 4)
+    dx, dv = rng.normal(size=(3, 4)), rng.normal(size=4)
+    step = 1e-6
+    change = (program(x + step * dx, v + step * dv) - program(x - step * dx, v - step * dv)) / (2 * step)
+    scale = abs(change) + 1.0
+    args = tuple(a.astype(dtype) for a in (x, v))
+    directions = tuple(a.astype(dtype) for a in (dx, dv))
+    tolerance = 1e-6 if dtype is np.float64 else 1e-3
+    value, gradient = jg.value_and_grad(program, (0, 1))(*args)
+    assert all(bar.dtype == dtype for bar in gradient)
+    np.testing.assert_allclose(value, program(*args), rtol=1e-12 if dtype is np.float64 else 1e-4)
+    assert abs(sum(np.vdot(b, d) for b, d in zip(gradient, directions, strict=True)) - change) < tolerance * scale
+    assert abs(jg.jvp(program, args, directions)[1] - change) < tolerance * scale
+    if dtype is np.float64:
+        products = jg.hvp(program, args, directions)
+        there = jg.grad(program, (0, 1))(x + step * dx, v + step * dv)
+        back = jg.grad(program, (0, 1))(x - step * dx, v - step * dv)
+        for product, a, b in zip(products, there, back, strict=True):
+            np.testing.assert_allclose(product, (a - b) / (2 * step), rtol=1e-5, atol=1e-5 * np.max(abs(a)))
+
+
+def test_cotangents_meet_before_and_after_a_write() -> None:
+    """What a value is used for before it is written to adds to what is left of it afterwards."""
+
+    def f(x: Any, v: Any) -> Any:
+        y = x * 1.0
+        before = np.sum(y * y)
+        y[1:3] = v
+        return before + 10 * np.sum(y), y
+
+    for dtype in (np.float64, np.float32):
+        x, v = np.arange(4.0).astype(dtype), np.ones(2, dtype)
+        (_, y), pullback = jg.vjp(f, x, v)
+        bar_x, bar_v = pullback((dtype(1), np.array([1, 2, 3, 4], dtype)))
+        np.testing.assert_array_equal(y, [0, 1, 1, 3])
+        np.testing.assert_array_equal(bar_x, [0 + 11, 2, 4, 6 + 14])
+        np.testing.assert_array_equal(bar_v, [12, 13])
+
+
+@pytest.mark.parametrize(
+    "value", [2, 2.0, np.float64(2), np.array(2.0), np.full(2, 2.0), np.float32(2), [2.0, 2.0]], ids=repr
+)
+def test_what_may_be_written(value: Any) -> None:
+    def f(x: Any) -> Any:
+        y = x * 3.0
+        y[:2] = value
+        return y
+
+    out, pullback = jg.vjp(f, np.ones(3))
+    np.testing.assert_array_equal(out, [2, 2, 3])
+    np.testing.assert_array_equal(pullback(np.ones(3))[0], [0, 0, 3])
+
+
+def test_a_scalar_tensor_over_many() -> None:
+    out, pullback = jg.vjp(lambda x, s: _written(x, s), np.ones((2, 3)), 5.0)
+    np.testing.assert_array_equal(out, [[5, 5, 1], [5, 5, 1]])
+    bar_x, bar_s = pullback(np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(bar_x, [[0, 0, 2], [0, 0, 5]])
+    assert bar_s == 0 + 1 + 3 + 4
+
+
+def _written(x: Any, s: Any) -> Any:
+    y = x * 1.0
+    y[:, :2] = s
+    return y
+
+
+def test_written_tensors_of_the_imperative_face() -> None:
+    x = jg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    z = y * 1
+    z.retain_grad()
+    z[1] = x[0] * y[2]
+    (z * z).sum().backward()
+    # z = (2a, a * 2c, 2c): its gradients are 2z
+    np.testing.assert_array_equal(x.grad.numpy(), [8 + 2 * 6 * 6, 0, 24 + 2 * 6 * 2])
+    np.testing.assert_array_equal(z.grad.numpy(), [4, 12, 12])
+    np.testing.assert_array_equal(y.grad.numpy(), [4, 0, 12 + 12])
 
 
 def test_names_of_one_array_stay_one_array() -> None:
@@ -361,8 +480,6 @@ def test_an_array_does_not_swallow_a_tensor() -> None:
     for write in (element, augmented, part, masked, copied, put):
         with pytest.raises((NumpyConversionError, TypeError, ValueError)) as caught:
             jg.vjp(write, np.ones(2))
-        error = (
-            caught.value if caught.value.__cause__ is None else caught.value.__cause__
-        )  # NumPy's own words above it
+        error = caught.value if caught.value.__cause__ is None else caught.value.__cause__  # NumPy's own words above it
         assert "jitgrad.numpy.zeros" in str(error)
     np.testing.assert_array_equal(out, np.zeros(3))

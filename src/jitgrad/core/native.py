@@ -25,6 +25,7 @@ __all__ = [
     "attach",
     "begin",
     "define",
+    "derive",
     "end",
     "give",
     "introduce_tape",
@@ -123,7 +124,7 @@ def introduce_tape(cls: type) -> None:
 def introduce_tensor(
     cls: type, scalars: tuple[object, object], type_of: Callable[..., Any], sweep: Callable[..., Any]
 ) -> None:
-    """Tell native code what a Tensor is and where its slots lie, the types of scalars, and what it asks Python to do."""
+    """Tell native code where the slots of a Tensor lie, the types of scalars, and what it asks Python to do."""
     _PROCESS[L.P_TENSOR] = id(cls)
     _PROCESS[L.P_TYPE_OF] = id(type_of)
     _PROCESS[L.P_SWEEP] = id(sweep)
@@ -163,6 +164,7 @@ room = _entry("room")
 append = _entry("append")
 define = _entry("define")
 view = _entry("view")
+derive = _entry("derive")
 attach = _entry("attach")
 begin = _entry("begin")
 end = _entry("end")
@@ -184,10 +186,10 @@ def operation(
     mean: bool = False,
     key: str = "",
 ) -> Callable[..., Any]:
-    """Make the built-in function of an op, ``entry`` being "unary", "binary", "reflected", "total" or "item".
+    """Make the built-in function of an op; ``entry`` is "unary", "binary", "reflected", "total", "item" or "put".
 
     It runs and records the op natively where it can, and calls ``general`` where it cannot. ``mean`` is for totals,
-    ``key`` the name of an item's static parameter.
+    ``key`` the name of the static parameter of an item or a put.
     """
     context = np.array([_PROCESS.ctypes.data, opcode, id(general), mean, id(key)], dtype=np.int64)
     _held.append((general, key))

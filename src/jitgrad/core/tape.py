@@ -29,7 +29,8 @@ __all__ = ["Anchor", "Tape"]
 
 Array = np.ndarray[Any, Any]
 
-_WITH_PARAMS = (L.KIND_RULE, L.KIND_VIEW)  # kinds of rows whose data is the index of their static parameters
+# kinds of rows whose data is the index of their static parameters
+_WITH_PARAMS = (L.KIND_RULE, L.KIND_VIEW, L.KIND_PUT)
 _FIRST_ROWS = 128
 _FIRST_TRACKED_ROWS = 1024  # compacting has a fixed cost, too
 _FIRST_BYTES = 64 << 20
@@ -431,7 +432,7 @@ class Tape:
         operands[ids] = new_id[operands[ids]]
         rows[:, L.ROW_OPERANDS] = new_starts
         rows[:, L.ROW_RESULT] = new_id[rows[:, L.ROW_RESULT]]
-        has_params = (kinds == L.KIND_RULE) | (kinds == L.KIND_VIEW)
+        has_params = np.isin(kinds, _WITH_PARAMS)
         params = [self.params[index] for index in rows[has_params, L.ROW_DATA].tolist()]
         rows[has_params, L.ROW_DATA] = np.arange(len(params))
         return rows, operands, params

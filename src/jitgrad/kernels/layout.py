@@ -35,8 +35,10 @@ KIND_TOTAL: Final = 3  # the sum of all elements, times the scalar in ROW_DATA
 
 KIND_BROADCAST: Final = 4  # elementwise on two contiguous operands of unlike shapes
 
+KIND_PUT: Final = 5  # the first operand, with the second in the place of a strided part of it
+
 # How many of a row's operands are ids of values, where not all are: behind them stand shape and strides.
-N_IDS: Final = {KIND_VIEW: 1, KIND_BROADCAST: 2}
+N_IDS: Final = {KIND_VIEW: 1, KIND_BROADCAST: 2, KIND_PUT: 2}
 
 IMMEDIATE: Final = -1  # operand id of a Python scalar that stands in ROW_DATA
 CONSTANT: Final = -2  # operand id of a value that no derivative is asked of and no rule needs

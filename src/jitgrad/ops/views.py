@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jitgrad.core import native
 from jitgrad.core.op import OPS, Array, Op, recording_tape
 from jitgrad.core.tensor import Tensor, constant, sweep
 from jitgrad.kernels import layout as L
@@ -23,6 +24,9 @@ Origin = tuple[Tensor, Op, dict[str, Any]]
 
 def view(op: Op, x: Tensor, out: Array, params: dict[str, Any]) -> Tensor:
     """Record that ``op`` has made ``out`` of the value of ``x``; link the two if they share memory."""
+    derived = native.derive(op.index, x, out, params)
+    if derived is not None:
+        return derived  # type: ignore[no-any-return]
     tape = recording_tape((x,))
     if tape is None or out.dtype.kind not in "fc":
         handle = constant(out)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from jitgrad.core import trace
+from jitgrad.core import native, trace
 from jitgrad.core.op import FUNCTIONS, REGISTRY, Array, Op, recording_tape, requires_grad
 from jitgrad.core.protocol import answers, method, plain
 from jitgrad.core.tensor import Tensor, constant
@@ -222,9 +222,8 @@ def replace(x: Tensor, result: Tensor, function: str = "an in-place operation") 
 # -- what users write ----------------------------------------------------------------------------------------
 
 
-@method("__setitem__")
-def setitem(x: Tensor, index: Any, value: Any) -> None:
-    """Write to a part of a tensor, as to a NumPy array."""
+def _setitem(x: Tensor, index: Any, value: Any) -> None:
+    """Write to a part of a tensor: what native code does not do by itself."""
     index = simplified(index)
     if type(value) is Tensor:
         found = origin(value)
@@ -235,6 +234,12 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     else:
         value = asarray(value)
     _write(x, index, value)
+
+
+setitem = native.operation(
+    "setitem", "put", put_op.index, _setitem, "Write to a part of a tensor, as to a NumPy array.", key="index"
+)
+method("__setitem__")(setitem)
 
 
 def _in_place(name: str) -> Callable[[Tensor, Any], Any]:

@@ -3,7 +3,7 @@
 Written in Numba over plain addresses. Each function that is exported here is compiled once, kept in the kernel cache,
 and called as a built-in function: its arguments are the Python objects themselves (``args`` points at them), its result
 is a new reference, or 0 after a Python exception has been set. ``self`` is an array: an op's context for `unary`,
-`binary`, `reflected`, `total` and `item`, what is known of the process for all others.
+`binary`, `reflected`, `total`, `item` and `put`, what is known of the process for all others.
 """
 
 from jitgrad.kernels.entries.cotangents import accumulate, give, state, take
@@ -11,7 +11,8 @@ from jitgrad.kernels.entries.elementwise import binary, reflected, unary
 from jitgrad.kernels.entries.reverse import begin, end, release, reverse
 from jitgrad.kernels.entries.rows import append, attach, define, room
 from jitgrad.kernels.entries.totals import total
-from jitgrad.kernels.entries.views import item, view
+from jitgrad.kernels.entries.views import derive, item, view
+from jitgrad.kernels.entries.writes import put
 
 __all__ = [
     "accumulate",
@@ -20,9 +21,11 @@ __all__ = [
     "begin",
     "binary",
     "define",
+    "derive",
     "end",
     "give",
     "item",
+    "put",
     "reflected",
     "release",
     "reverse",

@@ -51,7 +51,7 @@ def _enter_constant(process, header, array, dtype):
 
 
 @inline
-def _same_shape(x, y):
+def same_shape(x, y):
     ndim = pointer_i4(x + ARRAY_NDIM)[0]
     if ndim != pointer_i4(y + ARRAY_NDIM)[0]:
         return False
@@ -192,7 +192,7 @@ def _run(context, x, y, n_inputs):
     itemsize = 8 >> dtype
     extent = extent_of(array)
     ndim = -1  # of a broadcast result
-    if x_array != 0 and y_array != 0 and not _same_shape(x_array, y_array):
+    if x_array != 0 and y_array != 0 and not same_shape(x_array, y_array):
         ndim = _broadcast_shape(x_array, y_array, shape)
         if ndim < 0:
             return -1
@@ -218,7 +218,7 @@ def _run(context, x, y, n_inputs):
         )
     if out == 0 or locate(process, header, place) != 0:
         return 0
-    if ndim >= 0 and not _same_shape(out, array):
+    if ndim >= 0 and not same_shape(out, array):
         argument = scratch(1)
         store(argument, out)
         kind = vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)

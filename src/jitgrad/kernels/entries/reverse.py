@@ -6,6 +6,7 @@ from jitgrad.kernels import layout as L
 from jitgrad.kernels.entries.elementwise import call_over
 from jitgrad.kernels.entries.objects import ARRAY_DATA, as_int, free, from_int, inline, malloc, memcpy, memset, nothing
 from jitgrad.kernels.entries.rows import operand_count
+from jitgrad.kernels.entries.writes import ADD, READ, WRITE, move
 from jitgrad.kernels.intrinsics import call_kernel, load, pointer_f4, pointer_f8, scratch, store
 
 
@@ -251,6 +252,61 @@ def _reverse_view(header, row, value):
 
 
 @inline
+def _reverse_put(header, row, value):
+    """Give the cotangent of a written part to what was written, and the rest to what was written to."""
+    values = load(header + 8 * L.H_VALUES)
+    first_value = load(header + 8 * L.H_FIRST_VALUE)
+    dtype = load(row + 8 * L.ROW_KERNEL) & 1
+    itemsize = 8 >> dtype
+    operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+    x_id = load(operands)
+    value_id = load(operands + 8)
+    offset = load(operands + 16)
+    ndim = load(operands + 24)
+    shape = operands + 32
+    strides = shape + 8 * ndim
+    size = 1
+    for d in range(ndim):
+        size *= load(shape + 8 * d)
+    bar = load(value + 8 * L.VALUE_BAR)
+    if value_id >= first_value:
+        source = values + 8 * L.VALUE_WIDTH * value_id
+        if load(source + 8 * L.VALUE_ACTIVE) != 0:
+            open_bar(source, dtype, True)
+            step = itemsize if load(source + 8 * L.VALUE_SIZE) == size else 0
+            move(dtype, bar + offset, shape, strides, ndim, load(source + 8 * L.VALUE_BAR), step, ADD)
+    base = values + 8 * L.VALUE_WIDTH * x_id
+    if x_id < first_value or load(base + 8 * L.VALUE_ACTIVE) == 0:
+        return
+    n = load(base + 8 * L.VALUE_SIZE)
+    if load(base + 8 * L.VALUE_BAR_STATE) == L.BAR_NONE:
+        if load(value + 8 * L.VALUE_BAR_STATE) == L.BAR_OWNED and load(value + 8 * L.VALUE_ACTIVE) != 2:
+            store(value + 8 * L.VALUE_BAR_STATE, L.BAR_NONE)  # it changes hands
+        else:
+            held = bar
+            bar = malloc(n * itemsize)
+            memcpy(bar, held, n * itemsize)
+        store(base + 8 * L.VALUE_BAR, bar)
+        store(base + 8 * L.VALUE_BAR_STATE, L.BAR_OWNED)
+        zero = scratch(1)
+        store(zero, 0)
+        move(dtype, bar + offset, shape, strides, ndim, zero, 0, WRITE)
+        return
+    open_bar(base, dtype, False)
+    total = load(base + 8 * L.VALUE_BAR)
+    before = malloc(size * itemsize)  # the written part adds nothing to what is there
+    move(dtype, total + offset, shape, strides, ndim, before, itemsize, READ)
+    if dtype == 0:
+        for i in range(n):
+            pointer_f8(total)[i] += pointer_f8(bar)[i]
+    else:
+        for i in range(n):
+            pointer_f4(total)[i] += pointer_f4(bar)[i]
+    move(dtype, total + offset, shape, strides, ndim, before, itemsize, WRITE)
+    free(before)
+
+
+@inline
 def _reverse_total(header, row, value):
     """Add a total's cotangent, scaled, to every element of its operand's."""
     dtype = load(row + 8 * L.ROW_KERNEL) & 1
@@ -295,6 +351,8 @@ def reverse(self, args, n_args):
                     return from_int(r)
                 if kind == L.KIND_VIEW:
                     _reverse_view(header, row, value)
+                elif kind == L.KIND_PUT:
+                    _reverse_put(header, row, value)
                 elif kind == L.KIND_TOTAL:
                     _reverse_total(header, row, value)
                 elif kind == L.KIND_BROADCAST:

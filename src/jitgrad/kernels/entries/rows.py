@@ -147,7 +147,7 @@ def operand_count(row):
     kind = load(row + 8 * L.ROW_KIND)
     if kind == L.KIND_VIEW:
         return 1
-    if kind == L.KIND_BROADCAST:
+    if kind == L.KIND_BROADCAST or kind == L.KIND_PUT:
         return 2
     return load(row + 8 * L.ROW_N_OPERANDS)
 

@@ -55,7 +55,7 @@ def _append_view(process, header, kernel, place, x, x_id, out, offset, data):
 
 
 @inline
-def _is_view(process, x, out, dtype):
+def is_view(process, x, out, dtype):
     """Whether ``out`` lies inside contiguous ``x``, and both are small."""
     if load(out + OBJECT_TYPE) != load(process + 8 * L.P_NDARRAY) or load(out + ARRAY_DTYPE) != load(x + ARRAY_DTYPE):
         return False
@@ -77,7 +77,7 @@ def view(self, args, n_args):
     x = load(args + 32)
     out = load(args + 48)
     dtype = dtype_of(process, x)
-    if dtype < 0 or not _is_view(process, x, out, dtype):
+    if dtype < 0 or not is_view(process, x, out, dtype):
         return nothing(process)
     if not has_room(header, 3 + 2 * pointer_i4(out + ARRAY_NDIM)[0], 1):
         return nothing(process)
@@ -91,7 +91,7 @@ def view(self, args, n_args):
 
 
 @inline
-def _position(process, x, index):
+def position(process, x, index):
     """The offset in bytes of one element, for an int, or a tuple of as many ints as x has axes; else -1."""
     ndim = pointer_i4(x + ARRAY_NDIM)[0]
     kind = load(index + OBJECT_TYPE)
@@ -116,7 +116,7 @@ def _position(process, x, index):
 
 
 @inline
-def _is_basic(process, index):
+def is_basic(process, index):
     """Whether an index is made of ints, slices, None and an ellipsis, so that NumPy answers with a view."""
     kind = load(index + OBJECT_TYPE)
     n = tuple_size(index) if kind == load(process + 8 * L.P_TUPLE) else 1
@@ -158,68 +158,121 @@ def _link(process, base, view):
 
 
 @inline
+def _record_view(process, header, kernel, x, x_id, out, offset, kind, params):
+    """Append a view of a tensor, and return its tensor, or 0 after an error. Takes over the reference to ``out``."""
+    place = scratch(2)
+    data = list_size(load(header + 8 * L.H_PARAMS))
+    if list_append(load(header + 8 * L.H_PARAMS), params) != 0 or locate(process, header, place) != 0:
+        return 0
+    if list_append(load(header + 8 * L.H_TYPES), kind) != 0:
+        return 0
+    array = slot(x, process, L.P_TENSOR_VALUE)
+    result = load(header + 8 * L.H_N_VALUES)
+    _append_view(process, header, kernel, place, array, x_id, out, offset, data)
+    return new_tensor(process, header, slot(x, process, L.P_TENSOR_TAPE), out, kind, from_int(result))
+
+
+@inline
+def recording(process, x):
+    """The header of the tape on which operations on a tensor are recorded natively, or 0."""
+    if load(x + OBJECT_TYPE) != load(process + 8 * L.P_TENSOR) or load(load(process + 8 * L.P_SUSPENDED)) != 0:
+        return 0
+    tape = slot(x, process, L.P_TENSOR_TAPE)
+    if tape == load(process + 8 * L.P_NONE) or as_int(slot(x, process, L.P_TENSOR_VID)) < 0:
+        return 0
+    header = header_of(process, tape)
+    return header if is_ours(header) else 0
+
+
+def derive(self, args, n_args):
+    """``(opcode, x, out, params)``: record that an op has made the view ``out`` of a tensor.
+
+    Returns the view's tensor, linked with ``x``; None, with nothing done, where `view` would do nothing either, or
+    operations on ``x`` are not recorded natively.
+    """
+    process = load(self + ARRAY_DATA)
+    x = load(args + 8)
+    out = load(args + 16)
+    header = recording(process, x)
+    if header == 0:
+        return nothing(process)
+    array = slot(x, process, L.P_TENSOR_VALUE)
+    dtype = dtype_of(process, array)
+    if dtype < 0 or not is_view(process, array, out, dtype):
+        return nothing(process)
+    if not has_room(header, 3 + 2 * pointer_i4(out + ARRAY_NDIM)[0], 1):
+        return nothing(process)
+    kind = _kind_of(process, out)
+    if kind == 0:
+        return 0
+    hold(out)
+    offset = load(out + ARRAY_DATA) - load(array + ARRAY_DATA)
+    kernel = 2 * as_int(load(args)) + dtype
+    x_id = as_int(slot(x, process, L.P_TENSOR_VID))
+    tensor = _record_view(process, header, kernel, x, x_id, out, offset, kind, load(args + 24))
+    let_go(kind)
+    if tensor == 0 or _link(process, x, tensor) != 0:
+        return 0
+    return tensor
+
+
+@inline
+def _kind_of(process, array):
+    """An array's type, looked up in Python, where types are interned."""
+    argument = scratch(1)
+    store(argument, array)
+    return vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
+
+
+@inline
+def most_axes(process, array, index):
+    """As many axes as a part of an array can have at most."""
+    n = tuple_size(index) if load(index + OBJECT_TYPE) == load(process + 8 * L.P_TUPLE) else 1
+    return pointer_i4(array + ARRAY_NDIM)[0] + n
+
+
+@inline
 def _item(context, x, index):
     """``x[index]`` of a recorded tensor and a basic index. Returns as `_run` does."""
     process = load(context + 8 * L.C_PROCESS)
-    none = load(process + 8 * L.P_NONE)
-    if load(x + OBJECT_TYPE) != load(process + 8 * L.P_TENSOR) or load(load(process + 8 * L.P_SUSPENDED)) != 0:
+    header = recording(process, x)
+    if header == 0:
         return -1
-    tape = slot(x, process, L.P_TENSOR_TAPE)
     x_id = as_int(slot(x, process, L.P_TENSOR_VID))
-    if tape == none or x_id < 0:
-        return -1
-    header = header_of(process, tape)
     array = slot(x, process, L.P_TENSOR_VALUE)
     dtype = dtype_of(process, array)
-    most_axes = pointer_i4(array + ARRAY_NDIM)[0]
-    most_axes += tuple_size(index) if load(index + OBJECT_TYPE) == load(process + 8 * L.P_TUPLE) else 1
-    if dtype < 0 or extent_of(array) > L.SMALL:
+    if dtype < 0 or extent_of(array) > L.SMALL or not has_room(header, 3 + 2 * most_axes(process, array, index), 1):
         return -1
-    if not is_ours(header) or not has_room(header, 3 + 2 * most_axes, 1):
-        return -1
-    place = scratch(2)
-    offset = _position(process, array, index)
-    scalar_type = 0
-    if offset >= 0:
+    offset = position(process, array, index)
+    scalar = offset >= 0
+    if scalar:
         new_array = load(process + 8 * L.P_NEW_ARRAY)
-        out = call_new_array(new_array, load(process + 8 * L.P_NDARRAY), 0, place, 12 - dtype, 0, 0, 0, 0, 0)
+        no_shape = scratch(1)
+        out = call_new_array(new_array, load(process + 8 * L.P_NDARRAY), 0, no_shape, 12 - dtype, 0, 0, 0, 0, 0)
         if out == 0:
             return 0
         memcpy(load(out + ARRAY_DATA), load(array + ARRAY_DATA) + offset, 8 >> dtype)
-        scalar_type = load(process + 8 * (L.P_SCALAR_FLOAT64 + dtype))
+        kind = load(process + 8 * (L.P_SCALAR_FLOAT64 + dtype))
+        hold(kind)
     else:
-        if not _is_basic(process, index):
+        if not is_basic(process, index):
             return -1
         out = get_item(array, index)
         if out == 0:
             return 0
-        if not _is_view(process, array, out, dtype):
+        if not is_view(process, array, out, dtype):
             let_go(out)
             return -1
         offset = load(out + ARRAY_DATA) - load(array + ARRAY_DATA)
-    if scalar_type != 0:
-        kind = scalar_type
-        hold(kind)
-    else:
-        # the type of a subarray is looked up in Python, where types are interned
-        argument = scratch(1)
-        store(argument, out)
-        kind = vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
+        kind = _kind_of(process, out)
     params = new_dict()
     if kind == 0 or params == 0 or set_item(params, load(context + 8 * L.C_KEY), index) != 0:
         return 0
-    data = list_size(load(header + 8 * L.H_PARAMS))
-    if list_append(load(header + 8 * L.H_PARAMS), params) != 0 or locate(process, header, place) != 0:
-        return 0
-    let_go(params)
-    if list_append(load(header + 8 * L.H_TYPES), kind) != 0:
-        return 0
-    result = load(header + 8 * L.H_N_VALUES)
     kernel = 2 * load(context + 8 * L.C_OPCODE) + dtype
-    _append_view(process, header, kernel, place, array, x_id, out, offset, data)
-    tensor = new_tensor(process, header, tape, out, kind, from_int(result))
+    tensor = _record_view(process, header, kernel, x, x_id, out, offset, kind, params)
+    let_go(params)
     let_go(kind)
-    if tensor != 0 and scalar_type == 0 and _link(process, x, tensor) != 0:
+    if tensor != 0 and not scalar and _link(process, x, tensor) != 0:
         return 0
     return tensor
 
