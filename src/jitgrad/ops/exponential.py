@@ -1,10 +1,10 @@
-"""Exponentials and logarithms, and the logistic function that derivatives are made of."""
+"""Exponentials and logarithms."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from jitgrad.core.elementwise import Elementwise, elementwise
+from jitgrad.core.elementwise import elementwise
 from jitgrad.core.samples import uniform
 
 LN2 = 0.6931471805599453
@@ -66,55 +66,4 @@ log1p = elementwise(
     x=lambda x: 1 / (1 + x),
     numpy=np.log1p,
     samples=uniform((-0.5, 3)),
-)
-
-
-def _logistic(x: float) -> float:
-    """From the exponential that does not overflow: ``1 / (1 + exp(-x))`` is 0 from x = -709.8 on."""
-    e: float = exp(-abs(x))
-    return (1.0 if x >= 0 else e) / (1.0 + e)
-
-
-expit: Elementwise = elementwise(
-    "expit",
-    _logistic,
-    # not out * (1 - out), which is exactly 0 past x = 36.74
-    x=lambda x: expit(x) * expit(-x),
-    fallback=lambda x: 1 / (1 + np.exp(np.negative(x))),
-    node="Sigmoid",
-    samples=uniform((-3, 3)),
-    doc="Logistic function ``s(x) = 1 / (1 + exp(-x))``.",
-)
-
-# x - y, which of equal infinities is not NaN. To choose 1/2 where x == y instead loses the second derivative.
-difference = elementwise(
-    "difference",
-    lambda x, y: 0.0 if x == y else x - y,
-    x=lambda: 1.0,
-    y=lambda: -1.0,
-    fallback=lambda x, y: np.where(np.equal(x, y), 0.0, np.subtract(x, y)),
-    linear="jointly",
-    absorbing=False,
-    node="Sub",
-    samples=uniform((-3, 3), (-3, 3)),
-    doc="Difference that is 0 where the operands are equal, be they infinite.",
-)
-
-logaddexp = elementwise(
-    "logaddexp",
-    lambda x, y: (x if x > y else y) + log1p(exp(-abs(difference(x, y)))),
-    # not exp(x - out), which is NaN where both are infinite
-    x=lambda x, y: expit(difference(x, y)),
-    y=lambda x, y: expit(difference(y, x)),
-    numpy=np.logaddexp,
-    samples=uniform((-3, 3), (-3, 3)),
-)
-
-logaddexp2 = elementwise(
-    "logaddexp2",
-    lambda x, y: (x if x > y else y) + LOG2E * log1p(exp2(-abs(difference(x, y)))),
-    x=lambda x, y: expit(LN2 * difference(x, y)),
-    y=lambda x, y: expit(LN2 * difference(y, x)),
-    numpy=np.logaddexp2,
-    samples=uniform((-3, 3), (-3, 3)),
 )

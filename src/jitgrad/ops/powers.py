@@ -11,7 +11,7 @@ from jitgrad.core.elementwise import Elementwise, elementwise
 from jitgrad.core.protocol import answers, method
 from jitgrad.core.samples import uniform
 from jitgrad.core.tensor import Tensor
-from jitgrad.ops.arithmetic import multiply_no_nan
+from jitgrad.ops.arithmetic import multiply_absorbing, multiply_no_nan
 from jitgrad.ops.casting import asarray, astype
 from jitgrad.ops.exponential import log
 from jitgrad.ops.selection import where_op
@@ -59,19 +59,51 @@ cbrt = elementwise(
     samples=uniform((0.5, 3)),
 )
 
-# In x: y * x**(y - 1), but 0 where y is 0, also at x = 0, where 0 * 0**-1 is NaN. So the derivatives of whole
-# powers at 0 are right to any order, as y, y - 1, y - 2, ... arrive at 0.
 # In y: out * log(x), but 0 at x = 0 for y >= 0, where 0 * -inf is NaN; log(1) stands for log(0) there, so
 # that the second derivative is 0 too. Where out is 0 the logarithm is not looked at: inf**-1.
-power: Elementwise = elementwise(
+power = elementwise(
     "power",
     "pow",
-    x=lambda x, y: multiply_no_nan(y, power(x, y - 1)),
+    x=lambda x, y: power_slope(x, y),
     y=lambda x, y, out: multiply_no_nan(out, log(where_op((x == 0) & (y >= 0), 1.0, x))),
     fallback=np.power,
     node="Pow",
     samples=uniform((0.5, 3), (-2, 3)),
     doc=np.power.__doc__,
+)
+
+
+def _power_slope(x: float, y: float) -> float:
+    """``y * x**(y - 1)`` without the rounding of y - 1 for small y, which the power multiplies by log(x).
+
+    As ``y * (x**y / x)`` or ``(y / x) * x**y`` where the factors are far from the ends of float64's range, in
+    which float32 is computed too. And 0 where y is 0, also at x = 0, where 0 * 0**-1 is NaN: so the derivatives
+    of whole powers at 0 are right to any order, as y, y - 1, y - 2, ... arrive at 0.
+    """
+    x, y = 1.0 * x, 1.0 * y
+    p: float = power(x, y)
+    q: float = p / x
+    r: float = y / x
+    slope: float = y * power(x, y - 1.0)
+    if (abs(p) > 1e-290) & (abs(p) < 1e290):
+        slope = r * p if (abs(r) > 1e-290) & (abs(r) < 1e290) else slope
+        slope = y * q if (abs(q) > 1e-290) & (abs(q) < 1e290) else slope
+    return 0.0 if y == 0 else slope
+
+
+def _power_slope_of_arrays(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.where(np.equal(y, 0), 0.0, np.multiply(y, np.power(x, np.subtract(y, 1))))
+
+
+power_slope: Elementwise = elementwise(
+    "power_slope",
+    _power_slope,
+    x=lambda x, y: multiply_no_nan(y, power_slope(x, y - 1)),
+    y=lambda x, y: power(x, y - 1) + multiply_absorbing(power_slope(x, y), log(where_op((x == 0) & (y >= 0), 1.0, x))),
+    fallback=_power_slope_of_arrays,
+    samples=uniform((0.5, 3), (-2, 3)),
+    doc="The derivative of ``x**y`` with respect to x.",
 )
 
 # NumPy too takes these for scalar exponents.

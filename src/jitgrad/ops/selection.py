@@ -84,8 +84,8 @@ share = elementwise(
 
 maximum = elementwise(
     "maximum",
-    # written so that NaN in either operand is the result
-    lambda x, y: x if (x >= y) | (x != x) else y,
+    # NaN in either operand is the result; of equal zeros it is y, as in the processor's instruction
+    lambda x, y: x if (x > y) | (x != x) else y,
     x=lambda x, y: share(x, y),
     y=lambda x, y: share(y, x),
     numpy=np.maximum,
@@ -95,7 +95,7 @@ maximum = elementwise(
 
 minimum = elementwise(
     "minimum",
-    lambda x, y: x if (x <= y) | (x != x) else y,
+    lambda x, y: x if (x < y) | (x != x) else y,
     x=lambda x, y: share(y, x),
     y=lambda x, y: share(x, y),
     numpy=np.minimum,
@@ -106,7 +106,7 @@ minimum = elementwise(
 # fmax and fmin pass over NaN: the other operand gets the derivative.
 fmax = elementwise(
     "fmax",
-    lambda x, y: x if (x >= y) | (y != y) else y,
+    lambda x, y: x if (x > y) | (y != y) else y,
     x=lambda x, y: where_op((x != x) & (y == y), 0.0, share(x, y)),
     y=lambda x, y: where_op((x != x) & (y == y), 1.0, 1.0 - share(x, y)),
     numpy=np.fmax,
@@ -116,7 +116,7 @@ fmax = elementwise(
 
 fmin = elementwise(
     "fmin",
-    lambda x, y: x if (x <= y) | (y != y) else y,
+    lambda x, y: x if (x < y) | (y != y) else y,
     x=lambda x, y: where_op((x != x) & (y == y), 0.0, share(y, x)),
     y=lambda x, y: where_op((x != x) & (y == y), 1.0, 1.0 - share(y, x)),
     numpy=np.fmin,

@@ -200,6 +200,8 @@ def _sinc_derivative(x: float, k: float) -> float:
     From Leibniz' rule for ``u * S(u) = sin(u)``, that is ``u S_k + k S_{k-1} = sin(u + k pi / 2)``, where the
     factors ``k / u`` do not let rounding errors grow; for smaller u from the Taylor series.
     """
+    if not (0.0 <= k <= 100.0):
+        return np.nan
     u = PI * x
     scale = 1.0
     for _ in range(int(k)):
@@ -238,7 +240,7 @@ sinc_derivative: Elementwise = elementwise(
     discrete=("k",),
     fallback=_sinc_derivative_of_arrays,
     samples=lambda rng: [((rng.uniform(-3, 3, (3, 4)), k), {}) for k in (0.0, 1.0, 3.0)],
-    doc="The derivative of `sinc` of order ``k``, a whole number.",
+    doc="The derivative of `sinc` of order ``k``, a whole number up to 100.",
 )
 
 sinc = elementwise(
