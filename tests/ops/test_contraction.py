@@ -474,9 +474,7 @@ def test_diagonals_and_traces(shape: Shape, offset: int) -> None:
                 check_grads(g, (x,), order=2)
     assert_equal_to_numpy(constant(x).diagonal(offset), x.diagonal(offset))
     assert_equal_to_numpy(constant(x).trace(offset), x.trace(offset))
-    assert_equal_to_numpy(
-        np.trace(constant(x.astype("f4")), dtype="f8"), np.trace(x.astype("f4"), dtype="f8")
-    )
+    assert_equal_to_numpy(np.trace(constant(x.astype("f4")), dtype="f8"), np.trace(x.astype("f4"), dtype="f8"))
 
 
 @pytest.mark.parametrize("k", [0, 1, -2, 5])

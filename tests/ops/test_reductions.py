@@ -36,10 +36,7 @@ def recorded(f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     def trace(*tensors: Any) -> Any:
         at = iter(tensors)
         kinds = [np.asarray(arg).dtype.kind for arg in args]
-        filled = [
-            next(at) if kind == "f" else constant(np.asarray(arg))
-            for kind, arg in zip(kinds, args, strict=True)
-        ]
+        filled = [next(at) if kind == "f" else constant(np.asarray(arg)) for kind, arg in zip(kinds, args, strict=True)]
         seen.append(f(*filled, **keywords))
         return seen[0]
 
@@ -92,9 +89,7 @@ def test_reductions_equal_numpys(name: str, axis: Any) -> None:
         if name == "ptp" and dtype == "?":
             continue  # NumPy has no difference of booleans
         x = converted(dtype)
-        assert_equal_to_numpy(
-            recorded(f, x, axis=axis, keepdims=keepdims), f(x, axis=axis, keepdims=keepdims)
-        )
+        assert_equal_to_numpy(recorded(f, x, axis=axis, keepdims=keepdims), f(x, axis=axis, keepdims=keepdims))
 
 
 @pytest.mark.parametrize("name", ["nansum", "nanmean", "nanprod", "nanmax", "nanmin", "nanvar", "nanstd"])
@@ -103,12 +98,8 @@ def test_passing_over_nan_equals_numpys(name: str, axis: Any) -> None:
     f = getattr(np, name)
     x = X.copy()
     x[0, 1, 2] = x[1, 0, 0] = nan
-    for a, keepdims in itertools.product(
-        (x, x.astype("f4"), X, np.arange(24).reshape(2, 3, 4)), (False, True)
-    ):
-        assert_equal_to_numpy(
-            recorded(f, a, axis=axis, keepdims=keepdims), f(a, axis=axis, keepdims=keepdims)
-        )
+    for a, keepdims in itertools.product((x, x.astype("f4"), X, np.arange(24).reshape(2, 3, 4)), (False, True)):
+        assert_equal_to_numpy(recorded(f, a, axis=axis, keepdims=keepdims), f(a, axis=axis, keepdims=keepdims))
     assert np.isfinite(slopes(f, x, axis=axis)[~np.isnan(x)]).all()
     assert_array_equal(slopes(f, x, axis=axis)[np.isnan(x)], 0)
 
@@ -142,7 +133,17 @@ def test_cumulative_ops_under_their_array_api_names() -> None:
         recorded(np.cumulative_sum, X, axis=0, include_initial=True)
 
 
-@pytest.mark.parametrize("name", ["argmax", "argmin", "count_nonzero"])
+@pytest.mark.parametrize("name", ["nancumsum", "nancumprod"])
+def test_cumulative_ops_that_pass_over_nan(name: str) -> None:
+    x = X.copy()
+    x[0, 1, 2] = x[1, 0, 0] = nan
+    f = getattr(np, name)
+    for axis in (None, 0, 2):
+        assert_equal_to_numpy(recorded(f, x, axis=axis), f(x, axis=axis))
+        assert_array_equal(slopes(f, x, axis=axis)[np.isnan(x)], 0)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "count_nonzero", "argsort"])
 def test_positions_and_counts_are_numpys(name: str) -> None:
     f = getattr(np, name)
     for axis in (None, 0, -1):
@@ -194,9 +195,7 @@ def test_keywords_mean_what_they_mean_in_numpy(name: str, keywords: dict[str, An
     check_grads(lambda t: f(t, **keywords), (X,), order=2)
 
 
-@pytest.mark.parametrize(
-    "ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or]
-)
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or])
 def test_ufunc_reduce_has_axis_0_by_default(ufunc: np.ufunc) -> None:
     assert_equal_to_numpy(recorded(ufunc.reduce, X), ufunc.reduce(X))
     for axis in (None, 1, (0, 2)):
@@ -371,9 +370,7 @@ def test_cumulative_product_of_other_dtypes_and_long_axes() -> None:
     direction = X[1] + 2j * X[0]
     moved = jg.jvp(lambda t: np.cumprod(t, axis=1), (z,), (direction,))[1]
     h = 1e-6
-    assert_allclose(
-        moved, (np.cumprod(z + h * direction, 1) - np.cumprod(z - h * direction, 1)) / (2 * h), rtol=1e-7
-    )
+    assert_allclose(moved, (np.cumprod(z + h * direction, 1) - np.cumprod(z - h * direction, 1)) / (2 * h), rtol=1e-7)
     cotangent = np.conj(value)
     assert_allclose(np.sum(cotangent * moved).real, np.sum(pull(cotangent)[0] * direction).real)
 
@@ -406,9 +403,7 @@ def test_std_of_equal_values_has_derivative_0() -> None:
     assert_array_equal(jg.grad(np.std)(x), np.zeros((2, 3)))
     assert_array_equal(jg.hessian(np.std)(x[0]), np.zeros((3, 3)))
     assert_array_equal(jg.jvp(np.std, (x,), (X[:, :, 0],))[1], 0)
-    assert_array_equal(
-        jg.grad(lambda t: np.sum(np.std(t, axis=1, where=[True, True, False])))(x), np.zeros((2, 3))
-    )
+    assert_array_equal(jg.grad(lambda t: np.sum(np.std(t, axis=1, where=[True, True, False])))(x), np.zeros((2, 3)))
     mixed = np.array([[1.0, 1.0], [1.0, 3.0]])
     assert_allclose(slopes(np.std, mixed, axis=1), [[0, 0], [-0.5, 0.5]])
 
@@ -445,9 +440,7 @@ def test_vector_norms(ord: Any) -> None:
         wanted = np.linalg.norm(X, ord, axis, keepdims)
         assert_equal_to_numpy(recorded(norm, X, ord=ord, axis=axis, keepdims=keepdims), wanted)
     assert_equal_to_numpy(recorded(norm, X[0, 0], ord=ord), np.linalg.norm(X[0, 0], ord))
-    assert_equal_to_numpy(
-        recorded(norm, X.astype("f4"), ord=ord, axis=1), np.linalg.norm(X.astype("f4"), ord, 1)
-    )
+    assert_equal_to_numpy(recorded(norm, X.astype("f4"), ord=ord, axis=1), np.linalg.norm(X.astype("f4"), ord, 1))
     ints = np.arange(1, 5)
     assert_equal_to_numpy(recorded(norm, ints, ord=ord), np.linalg.norm(ints, ord))
     check_grads(lambda t: np.linalg.norm(t, ord, 1), (X[:, :, 0],), order=2)
@@ -464,6 +457,19 @@ def test_matrix_norms(ord: Any) -> None:
     check_grads(lambda t: np.linalg.norm(t, ord, (0, 2)), (X,), order=2)
 
 
+def test_norms_under_their_array_api_names() -> None:
+    for ord, axis in itertools.product((2, 1, inf, -inf, 0, 3), (None, 1, (0, 2))):
+        f = functools.partial(np.linalg.vector_norm, ord=ord, axis=axis)
+        for keepdims in (False, True):
+            assert_equal_to_numpy(recorded(f, X, keepdims=keepdims), f(X, keepdims=keepdims))
+        check_grads(f, (X,), order=1)
+    for ord in MATRIX_ORDERS[1:]:
+        assert_equal_to_numpy(
+            recorded(np.linalg.matrix_norm, X, ord=ord, keepdims=True),
+            np.linalg.matrix_norm(X, ord=ord, keepdims=True),
+        )
+
+
 def test_norms_of_everything_and_nothing() -> None:
     assert_equal_to_numpy(recorded(np.linalg.norm, X), np.linalg.norm(X))
     assert_equal_to_numpy(recorded(np.linalg.norm, X, keepdims=True), np.linalg.norm(X, keepdims=True))
@@ -476,9 +482,7 @@ def test_norms_have_derivative_0_at_0(ord: Any) -> None:
     zeros = np.zeros((2, 3))
     with np.errstate(all="ignore"):
         assert_array_equal(jg.grad(lambda t: np.sum(np.linalg.norm(t, ord, 1)))(zeros), zeros)
-        assert_array_equal(
-            jg.jvp(lambda t: np.linalg.norm(t, ord, 1), (zeros,), (X[:, :, 0],))[1], np.zeros(2)
-        )
+        assert_array_equal(jg.jvp(lambda t: np.linalg.norm(t, ord, 1), (zeros,), (X[:, :, 0],))[1], np.zeros(2))
         hessian = jg.hessian(lambda t: np.linalg.norm(t, ord))(zeros[0])
     assert_array_equal(hessian, np.zeros((3, 3)))
 
@@ -499,9 +503,7 @@ def test_norms_neither_overflow_nor_underflow(ord: Any, scale: float) -> None:
     assert_allclose(gradient, jg.grad(lambda t: np.linalg.norm(t, ord))(direction), rtol=1e-12)
     rows = np.stack([scale * direction, direction])
     assert_allclose(recorded(norm, rows, ord=ord, axis=1)._value, [value, np.linalg.norm(direction, ord)])
-    assert_allclose(
-        jg.grad(lambda t: np.sum(np.linalg.norm(t, ord, 1)))(rows), [gradient, gradient], rtol=1e-12
-    )
+    assert_allclose(jg.grad(lambda t: np.sum(np.linalg.norm(t, ord, 1)))(rows), [gradient, gradient], rtol=1e-12)
 
 
 def test_norm_of_complex_values() -> None:
@@ -638,9 +640,7 @@ def test_averages_refuse() -> None:
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["sum", "mean", "prod", "max", "min", "ptp", "var", "std", "cumsum", "cumprod"]
-)
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "ptp", "var", "std", "cumsum", "cumprod"])
 def test_out_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=rf"{name}\(\) takes no out="):
         recorded(lambda t: getattr(np, name)(t, axis=0, out=np.empty((3, 4))), X)

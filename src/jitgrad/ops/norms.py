@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitgrad.core.elementwise import elementwise
-from jitgrad.core.op import Array, Op, requires_grad
+from jitgrad.core.op import FUNCTIONS, Array, Op, requires_grad
 from jitgrad.core.protocol import answers, plain
 from jitgrad.core.samples import uniform
 from jitgrad.core.tensor import Tensor
@@ -59,9 +59,7 @@ def _norm2(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Any:
             out = np.sqrt(sum_over(squares, axes, None, None, keepdims))
         if not x.size or _exact(out, out.dtype, 2):
             return out
-        return _rescaled(
-            x, axes, lambda part: np.sqrt(sum_over(part * part, axes, None, None, True)), keepdims
-        )
+        return _rescaled(x, axes, lambda part: np.sqrt(sum_over(part * part, axes, None, None, True)), keepdims)
 
 
 def _norm2_rule(g: Any, x: Any, out: Any, x_t: ArrayType, *, axes: tuple[int, ...]) -> Any:
@@ -108,9 +106,7 @@ def _norm_p_rule(g: Any, x: Any, out: Any, x_t: ArrayType, *, axes: tuple[int, .
     else:
         size = _magnitude(x)
         share = divide_no_nan(size, scale)
-        zero = np.equal(
-            plain(share), 0
-        )  # there the sign, 0, decides, also for p < 1 where the power is infinite
+        zero = np.equal(plain(share), 0)  # there the sign, 0, decides, also for p < 1 where the power is infinite
         power = select(zero, 0.0, select(zero, 1.0, share) ** (p - 1.0))
         slope = multiply(power, sign(x) if x_t.dtype.kind == "f" else divide_no_nan(conjugate(x), size))
     return multiply(slope, lift(g, x_t, axes))
@@ -146,19 +142,28 @@ def _matrix_norm(x: Any, ord: Any, axis: tuple[int, int]) -> Any:  # noqa: A002
     return np.linalg.norm(plain(x), ord, axis, keepdims=True)
 
 
-def _vector_norm(x: Any, ord: Any, axis: int) -> Any:  # noqa: A002
-    """Norms of vectors along one axis, which is kept."""
+def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:  # noqa: A002
+    """Norms of vectors along axes, taken together as one."""
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
+    if ord is None or ord == 2:
+        return norm2_op(x, axes=axes, keepdims=keepdims)
     if ord == np.inf:
-        return max(_magnitude(x), axis, keepdims=True, **({} if x.shape[axis] else {"initial": 0}))
+        empty = 0 in (x.shape[d] for d in axes)
+        return max(_magnitude(x), axes, keepdims=keepdims, **({"initial": 0} if empty else {}))
     if ord == -np.inf:
-        return min(_magnitude(x), axis, keepdims=True)
+        return min(_magnitude(x), axes, keepdims=keepdims)
     if ord == 0:
-        return np.linalg.norm(plain(x), 0, axis, keepdims=True)
+        nonzero = np.not_equal(plain(x), 0)
+        return sum_over(nonzero, axes, np.finfo(x.dtype).dtype, None, keepdims)
     if ord == 1:
-        return sum_op(_magnitude(x), axes=(axis,), keepdims=True)
-    return norm_p_op(x, axes=(axis,), keepdims=True, p=float(ord))
+        return sum_op(_magnitude(x), axes=axes, keepdims=keepdims)
+    return norm_p_op(x, axes=axes, keepdims=keepdims, p=float(ord))
+
+
+def _inexact(x: Any) -> Any:
+    x = asarray(x)
+    return x if x.dtype.kind in "fc" else astype(x, np.float64)
 
 
 @answers(np.linalg.norm)
@@ -182,9 +187,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     >>> jg.grad(np.linalg.norm)(np.zeros(2))
     array([0., 0.])
     """
-    x = asarray(x)
-    if x.dtype.kind not in "fc":
-        x = astype(x, np.float64)
+    x = _inexact(x)
     if axis is None:
         axis = tuple(range(x.ndim))
         if ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1):
@@ -198,12 +201,29 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         raise ValueError(f"Improper number of dimensions to norm: it takes one axis or two, not {len(axis)}.")
     named = tuple(int(d) for d in np.lib.array_utils.normalize_axis_tuple(axis, x.ndim))
     axes = axes_of(axis, x.ndim)
-    if ord is None or (ord in ("f", "fro") if len(axes) == 2 else ord == 2):
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes, bool(keepdims))
+    if ord is None or ord in ("f", "fro"):
         return norm2_op(x, axes=axes, keepdims=bool(keepdims))
-    out = _vector_norm(x, ord, axes[0]) if len(axes) == 1 else _matrix_norm(x, ord, (named[0], named[1]))
+    out = _matrix_norm(x, ord, (named[0], named[1]))
     if keepdims:
         return out
     return reshape_op(out, shape=tuple(length for d, length in enumerate(x.shape) if d not in axes))
+
+
+def _linalg_vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:  # noqa: A002
+    """Norm of vectors along one or more axes, or of all elements, as `numpy.linalg.vector_norm`."""
+    x = _inexact(x)
+    return _vector_norm(x, ord, axes_of(axis, x.ndim), bool(keepdims))
+
+
+def _linalg_matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:  # noqa: A002
+    """Norm of matrices in the last two axes, as `numpy.linalg.matrix_norm`."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+FUNCTIONS[np.linalg.vector_norm] = _linalg_vector_norm
+FUNCTIONS[np.linalg.matrix_norm] = _linalg_matrix_norm
 
 
 # -- the logarithm of a sum of exponentials ------------------------------------------------------------------
@@ -264,9 +284,7 @@ exp_of_difference = elementwise(
     lambda x, y: 0.0 if y == -np.inf else (1.0 if x == y else exp(x - y)),
     x=lambda out: out,
     y=lambda out: -out,
-    fallback=lambda x, y: np.where(
-        np.equal(y, -np.inf), 0, np.where(np.equal(x, y), 1, np.exp(np.subtract(x, y)))
-    ),
+    fallback=lambda x, y: np.where(np.equal(y, -np.inf), 0, np.where(np.equal(x, y), 1, np.exp(np.subtract(x, y)))),
     samples=uniform((-3, 0), (0, 3)),
     doc="``exp(x - y)``, of equal infinities 1, and 0 where y is -inf: one term's share of a sum.",
 )
@@ -296,9 +314,7 @@ weighted_logsumexp_op: Op = Op(
         "x": lambda g, x, b, out, x_t, *, axes: multiply(
             multiply_no_nan(b, exp_of_difference(x, lift(out, x_t, axes))), lift(g, x_t, axes)
         ),
-        "b": lambda g, x, out, x_t, *, axes: multiply(
-            exp_of_difference(x, lift(out, x_t, axes)), lift(g, x_t, axes)
-        ),
+        "b": lambda g, x, out, x_t, *, axes: multiply(exp_of_difference(x, lift(out, x_t, axes)), lift(g, x_t, axes)),
     },
     samples=lambda rng: [
         ((rng.normal(size=(3, 4)), rng.uniform(0.5, 2, size=(3, 4))), {"axes": axes, "keepdims": keepdims})
@@ -308,9 +324,7 @@ weighted_logsumexp_op: Op = Op(
 
 
 @answers(name="logsumexp")
-def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
-) -> Any:
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """Logarithm of the sum of exponentials over axes, without overflow, as `scipy.special.logsumexp`.
 
     Parameters

@@ -110,11 +110,7 @@ mean_op: Op = Op(
     "mean",
     _mean,
     ("x",),
-    rules={
-        "x": lambda g, x_t, *, axes: spread_op(
-            divide(g, float(count_of(x_t, axes))), axes=axes, shape=x_t.shape
-        )
-    },
+    rules={"x": lambda g, x_t, *, axes: spread_op(divide(g, float(count_of(x_t, axes))), axes=axes, shape=x_t.shape)},
     linear="each",
     samples=_reduction_samples(),
 )
@@ -262,9 +258,7 @@ def prod(
         a = masked(a, where, 1)
     axes = axes_of(axis, a.ndim)
     dtype = dtype_of(dtype)
-    shape = (
-        kept_shape(a.shape, axes) if keepdims else tuple(a.shape[d] for d in range(a.ndim) if d not in axes)
-    )
+    shape = kept_shape(a.shape, axes) if keepdims else tuple(a.shape[d] for d in range(a.ndim) if d not in axes)
     if len(axes) == a.ndim:
         product = prod_op(reshape_op(a, shape=(-1,)), axis=0, keepdims=False, dtype=dtype)
     else:
@@ -298,9 +292,7 @@ shares_op: Op = Op(
     ("x", "extremum"),
     rules={},
     discrete=("x", "extremum"),
-    samples=lambda rng: [
-        ((np.array([[1.0, 3.0, 3.0], [2.0, 1.0, 0.0]]), np.array([[3.0], [2.0]])), {"axes": (1,)})
-    ],
+    samples=lambda rng: [((np.array([[1.0, 3.0, 3.0], [2.0, 1.0, 0.0]]), np.array([[3.0], [2.0]])), {"axes": (1,)})],
     doc="One over the number of elements that attain the extremum of their group; 0 for all others.",
 )
 
@@ -348,11 +340,7 @@ def _reduce_to_extremum(
         a = masked(a, where, initial)
     axes = axes_of(axis, a.ndim)
     if initial is not NO_VALUE and 0 in (a.shape[d] for d in axes):
-        shape = (
-            kept_shape(a.shape, axes)
-            if keepdims
-            else tuple(a.shape[d] for d in range(a.ndim) if d not in axes)
-        )
+        shape = kept_shape(a.shape, axes) if keepdims else tuple(a.shape[d] for d in range(a.ndim) if d not in axes)
         return np.full(shape, initial, dtype=a.dtype)
     found = op(a, axes=axes, keepdims=bool(keepdims))
     return found if initial is NO_VALUE else elementwise(found, initial)
@@ -407,7 +395,8 @@ def min(
 # -- counts, positions and truth -----------------------------------------------------------------------------
 
 discrete(np.any, np.all, np.count_nonzero, np.argmax, np.argmin, np.nanargmax, np.nanargmin)
-for _name in ("any", "all", "argmax", "argmin"):
+discrete(np.argsort, np.argpartition, np.lexsort, np.searchsorted, np.digitize)
+for _name in ("any", "all", "argmax", "argmin", "argsort", "argpartition", "searchsorted"):
     method(_name)(FUNCTIONS[getattr(np, _name)])
 
 

@@ -14,6 +14,7 @@ from jitgrad.core.types import ArrayType
 from jitgrad.ops.arithmetic import conjugate, divide, multiply, subtract
 from jitgrad.ops.axes import NO_VALUE, axes_of, count_of, dtype_of, lift, refuse, sum_over
 from jitgrad.ops.casting import asarray, astype, real
+from jitgrad.ops.cumulative import cumprod, cumsum
 from jitgrad.ops.reductions import masked, max, mean_op, min, number_of, prod, sum, sum_op
 from jitgrad.ops.reductions import mean as mean_over
 from jitgrad.ops.selection import where as select
@@ -22,6 +23,8 @@ from jitgrad.ops.shaping import broadcast_to_op, reshape_op, transpose
 __all__ = [
     "average",
     "divide_no_nan",
+    "nancumprod",
+    "nancumsum",
     "nanmax",
     "nanmean",
     "nanmin",
@@ -170,9 +173,7 @@ def std(
     array([0., 0.])
     """
     refuse("std", out=out)
-    variance = var(
-        a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction
-    )
+    variance = var(a, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
     return sqrt_no_inf(variance)
 
 
@@ -218,9 +219,7 @@ def _aligned_weights(weights: Any, a: Any, axis: Any) -> Any:
 
 
 @answers(np.average)
-def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
-) -> Any:
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
     """Weighted average over axes, as `numpy.average`: differentiable in the weights too.
 
     Examples
@@ -372,6 +371,34 @@ def nanstd(
     a = asarray(a)
     there = _present(a, where)
     return std(a, axis, dtype, out, ddof, keepdims, where=there, mean=mean, correction=correction)
+
+
+@answers(np.nancumsum)
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Cumulative sum in which NaN counts as 0, as `numpy.nancumsum`.
+
+    Examples
+    --------
+    >>> import jitgrad.numpy as jnp
+    >>> jnp.nancumsum([2.0, float("nan"), 3.0])
+    array([2., 2., 5.])
+    """
+    a = asarray(a)
+    return cumsum(select(_present(a, True), a, 0), axis, dtype, out)
+
+
+@answers(np.nancumprod)
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Cumulative product in which NaN counts as 1, as `numpy.nancumprod`.
+
+    Examples
+    --------
+    >>> import jitgrad.numpy as jnp
+    >>> jnp.nancumprod([2.0, float("nan"), 3.0])
+    array([2., 2., 6.])
+    """
+    a = asarray(a)
+    return cumprod(select(_present(a, True), a, 1), axis, dtype, out)
 
 
 def _nan_extremum(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgrad.core.op import Array, Op
+from jitgrad.core.op import FUNCTIONS, Array, Op
 from jitgrad.core.protocol import answers, method
 from jitgrad.ops.axes import dtype_of, refuse
 from jitgrad.ops.casting import asarray
@@ -185,3 +185,17 @@ def triu(m: Any, k: int = 0) -> Any:
            [0., 1.]])
     """
     return triu_op(asarray(m), k=int(k))
+
+
+def _linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """Diagonals of matrices in the last two axes, as `numpy.linalg.diagonal`."""
+    return diagonal(x, offset, -2, -1)
+
+
+def _linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Sums of the diagonals of matrices in the last two axes, as `numpy.linalg.trace`."""
+    return trace(x, offset, -2, -1, dtype)
+
+
+FUNCTIONS[np.linalg.diagonal] = _linalg_diagonal
+FUNCTIONS[np.linalg.trace] = _linalg_trace
