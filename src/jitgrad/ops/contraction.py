@@ -112,8 +112,7 @@ def _matrix_product(x_labels: Labels, y_labels: Labels, out: Labels) -> Product:
 
     def product(x: Array, y: Array) -> Any:
         shape = [
-            x.shape[x_labels.index(label)] if label in x_labels else y.shape[y_labels.index(label)]
-            for label in made
+            x.shape[x_labels.index(label)] if label in x_labels else y.shape[y_labels.index(label)] for label in made
         ]
         flat = left(y).dot(right(x)) if swap else left(x).dot(right(y))
         result = flat.reshape(shape)
@@ -244,9 +243,7 @@ class _Matmul:
         n = max(len(x), len(y)) - 2
         letters = "abcdefghlmnopqrstuvwxyz" + string.ascii_uppercase
 
-        def labelled(
-            shape: tuple[int, ...], other: tuple[int, ...], core: str
-        ) -> tuple[str, tuple[int, ...]]:
+        def labelled(shape: tuple[int, ...], other: tuple[int, ...], core: str) -> tuple[str, tuple[int, ...]]:
             labels, lengths = "", []
             for at in range(n):
                 d = at - n - 2
@@ -432,9 +429,7 @@ def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[tuple[int, ...], tuple[i
         pairs = tuple(axes)
         if len(pairs) != 2:
             raise ValueError("tensordot() takes for axes= an integer, or the axes of a and the axes of b.")
-    of_a, of_b = (
-        np.lib.array_utils.normalize_axis_tuple(pair, x.ndim) for pair, x in zip(pairs, (a, b), strict=True)
-    )
+    of_a, of_b = (np.lib.array_utils.normalize_axis_tuple(pair, x.ndim) for pair, x in zip(pairs, (a, b), strict=True))
     if [a.shape[d] for d in of_a] != [b.shape[d] for d in of_b]:
         needs = f"axes of the same lengths to sum over; {of_a} and {of_b} are not (shape-mismatch for sum)"
         raise ShapeError.operands("tensordot", needs, a.shape, b.shape)
@@ -495,8 +490,7 @@ cross_op: Op = Op(
     linear="each",
     node="LinalgCross",
     samples=lambda rng: [
-        ((rng.normal(size=x), rng.normal(size=y)), {})
-        for x, y in (((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 3)))
+        ((rng.normal(size=x), rng.normal(size=y)), {}) for x, y in (((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (4, 3)))
     ],
 )
 

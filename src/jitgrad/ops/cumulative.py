@@ -139,9 +139,7 @@ def _recurrence(x: Array, a: Array, *, axis: int, reverse: bool) -> Array:
         out = np.empty_like(x)
         n_outer = int(np.prod(x.shape[:axis], dtype=np.int64))
         signed = -n if reverse else n
-        _compiled(x.dtype.char)(
-            x.ctypes.data, a.ctypes.data, out.ctypes.data, n_outer, signed, x.size // (n_outer * n)
-        )
+        _compiled(x.dtype.char)(x.ctypes.data, a.ctypes.data, out.ctypes.data, n_outer, signed, x.size // (n_outer * n))
         return out
     out = np.array(x, dtype=np.result_type(x, a))
     for i in range(n - 2, -1, -1) if reverse else range(1, n):
@@ -151,9 +149,7 @@ def _recurrence(x: Array, a: Array, *, axis: int, reverse: bool) -> Array:
 
 def _pulled(g: Any, a: Any, axis: int, reverse: bool) -> Any:
     """Return the cotangent of a recurrence's ``x``: a recurrence the other way, with factors one place on."""
-    return recurrence_op(
-        g, shift_op(a, axis=axis, by=1 if reverse else -1, fill=0.0), axis=axis, reverse=not reverse
-    )
+    return recurrence_op(g, shift_op(a, axis=axis, by=1 if reverse else -1, fill=0.0), axis=axis, reverse=not reverse)
 
 
 recurrence_op: Op = Op(
@@ -276,9 +272,7 @@ def _cumulative(op: Op, name: str, x: Any, axis: Any, dtype: Any, out: Any, incl
     x = asarray(x)
     refuse(name, out=out, include_initial=include_initial or None)
     if axis is None and x.ndim != 1:
-        raise ValueError(
-            f"{name}() of an array of {x.ndim} dimensions needs an axis; only that of one has a default."
-        )
+        raise ValueError(f"{name}() of an array of {x.ndim} dimensions needs an axis; only that of one has a default.")
     return _along(op, x, axis, dtype)
 
 

@@ -56,16 +56,13 @@ def _expanded(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...],
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):
-        raise ValueError(
-            f"einsum() got {len(ndims)} operands, but subscripts for {len(terms)}: '{subscripts}'."
-        )
+        raise ValueError(f"einsum() got {len(ndims)} operands, but subscripts for {len(terms)}: '{subscripts}'.")
     stray = set(text.replace("->", "").replace(_DOTS, "").replace(",", "")) - set(_LETTERS)
     if stray:
         raise ValueError(f"einsum() got subscripts that are no letters, {sorted(stray)}, in '{subscripts}'.")
     spare = [letter for letter in _LETTERS if letter not in text]
     hidden = [
-        ndim - len(term.replace(_DOTS, "")) if _DOTS in term else 0
-        for term, ndim in zip(terms, ndims, strict=True)
+        ndim - len(term.replace(_DOTS, "")) if _DOTS in term else 0 for term, ndim in zip(terms, ndims, strict=True)
     ]
     for term, ndim, n in zip(terms, ndims, hidden, strict=True):
         if term.count(_DOTS) > 1 or n < 0 or (_DOTS not in term and len(term) != ndim):
@@ -74,9 +71,7 @@ def _expanded(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...],
     if widest > len(spare):
         raise ValueError(f"einsum() has not enough letters for the dimensions of '{subscripts}'.")
     dots = "".join(spare[:widest])
-    inputs = tuple(
-        term.replace(_DOTS, dots[widest - n :] if n else "") for term, n in zip(terms, hidden, strict=True)
-    )
+    inputs = tuple(term.replace(_DOTS, dots[widest - n :] if n else "") for term, n in zip(terms, hidden, strict=True))
     if arrow:
         if dots and _DOTS not in right:
             raise ValueError(f"einsum() needs an ellipsis in the result too: '{subscripts}'.")
@@ -89,9 +84,7 @@ def _expanded(subscripts: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...],
         if out.count(label) > 1:
             raise ValueError(f"einsum() got the subscript '{label}' twice in the result: '{subscripts}'.")
         if not any(label in term for term in inputs):
-            raise ValueError(
-                f"einsum() got the subscript '{label}' in the result, but in no operand: '{subscripts}'."
-            )
+            raise ValueError(f"einsum() got the subscript '{label}' in the result, but in no operand: '{subscripts}'.")
     return inputs, out
 
 
@@ -118,9 +111,7 @@ class _Planner:
                 i = term.index(label)
                 j = term.index(label, i + 1)
                 if shape[i] != shape[j]:
-                    raise ShapeError.operands(
-                        f"einsum, for '{label}{label}',", "axes of equal length", tuple(shape)
-                    )
+                    raise ShapeError.operands(f"einsum, for '{label}{label}',", "axes of equal length", tuple(shape))
                 self.steps.append(("diagonal", k, i, j))
                 kept = [d for d in range(len(term)) if d not in (i, j)]
                 self.terms[k] = "".join(term[d] for d in kept) + label
