@@ -53,7 +53,7 @@ def accuracy(parameters, images, labels):
     return float(np.mean(np.argmax(logits(parameters, images), axis=1) == labels))
 
 
-def train(images, labels, held_out, *, epochs=40, batch=64, rate=0.2, seed=0):
+def train(images, labels, held_out, *, epochs=40, batch=32, rate=0.05, seed=0):
     """Minibatch gradient descent. Returns the parameters and, by epoch, mean loss and accuracy on held-out digits."""
     rng = np.random.default_rng(seed)
     parameters = make_parameters(rng, images.shape[1], 64)

@@ -70,7 +70,8 @@ def _compilable(function: Callable[..., Any] | str) -> Any:
         if (called := function.__globals__.get(name)) is not None
     }
     rebound = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)
-    return njit(error_model="numpy", fastmath={"contract"})(rebound)
+    # forced inline: a loop with a call in it is not vectorised
+    return njit(error_model="numpy", fastmath={"contract"}, forceinline=True)(rebound)
 
 
 class Elementwise(Op):

@@ -55,7 +55,9 @@ def _emit(name: str, function: Callable[..., Any], n_arguments: int, returns: bo
             symbol.linkage = "internal"  # Numba's names repeat from one process to the next
     machine, _ = _engine()
     # now that LLVM sees the whole, it can prove that no exception is raised and drop Numba's handling of it
-    pipeline = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = True
+    pipeline = llvm.create_pass_builder(machine, options)
     pipeline.getModulePassManager().run(module, pipeline)
     for symbol in module.functions:
         if symbol.is_declaration and symbol.name.startswith(("numba_", "NRT_")):
