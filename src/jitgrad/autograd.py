@@ -143,7 +143,7 @@ def grad(
     for index, tensor in enumerate(wanted):
         _, bar = reached.get(id(tensor), (tensor, None))
         if bar is None and materialize_grads:
-            bar = np.zeros(tensor.shape, tensor.dtype)
+            bar = make(np.zeros(tensor.shape, tensor.dtype), requires_grad=create_graph)
         elif bar is None and not allow_unused:
             raise UnusedInputError.input(index)
         found.append(bar if bar is None or type(bar) is Tensor else make(bar))

@@ -113,6 +113,24 @@ def test_scalar_tensor_is_written_to_as_any_other() -> None:
     a.add_(1)
     assert b is a
     assert b.item() == 2.0
+    x = leaf(1.0, 2.0)
+    y = x.sum()
+    z = y
+    y *= y
+    y += 1
+    assert z is y
+    z.backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_scalar_in_a_transform_is_not_written_to_as_numpys_are_not() -> None:
+    def f(x: Any) -> Any:
+        y = x * x
+        z = y
+        y *= 10.0
+        return z
+
+    assert jg.grad(f)(3.0) == 6.0
 
 
 def test_buffer_becomes_part_of_the_graph() -> None:

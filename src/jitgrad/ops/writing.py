@@ -248,7 +248,8 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
     def function(self: Tensor, other: Any) -> Any:
         result = operation(self, other)
         if self._type.ndim == 0 and self._leaf is None and not hasattr(self, "_base"):
-            return result  # as of a NumPy scalar
+            if trace.current_trace() is not None:
+                return result  # as of the NumPy scalar that it stands for
         return replace(self, result, name)
 
     return function
