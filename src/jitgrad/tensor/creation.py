@@ -177,7 +177,12 @@ def from_numpy(array: Array) -> Tensor:
 
 def _shape(size: tuple[Any, ...], function: str) -> tuple[int, ...]:
     """Return the shape that ``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` ask for."""
-    if not size:
+    for n in size:
+        if type(n) is not int or n < 0:
+            break
+    else:
+        if size:
+            return size
         raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
     lengths = size[0] if len(size) == 1 and isinstance(size[0], Sequence) else size
     try:

@@ -33,8 +33,9 @@ def is_grad_enabled() -> bool:
 class _Mode:
     """A context manager that sets the mode and puts back what was there; it also decorates."""
 
-    def __init__(self, enabled: bool) -> None:
-        self._enabled = enabled
+    _enabled: bool
+
+    def __init__(self) -> None:
         self._before: list[object] = []  # a stack: one object may be entered several times over
 
     def __enter__(self) -> None:
@@ -147,12 +148,14 @@ class no_grad(_Mode):
     False
     """
 
+    _enabled = False
+
     def __new__(cls, function: Any = None) -> Any:
         """Decorate a function, where the class itself stands as the decorator."""
-        return super().__new__(cls) if function is None else _wrapped(function, enabled=False)
+        return object.__new__(cls) if function is None else _wrapped(function, enabled=False)
 
     def __init__(self, function: None = None) -> None:
-        super().__init__(enabled=False)
+        self._before = []
 
 
 class enable_grad(_Mode):
@@ -167,12 +170,14 @@ class enable_grad(_Mode):
     True
     """
 
+    _enabled = True
+
     def __new__(cls, function: Any = None) -> Any:
         """Decorate a function, where the class itself stands as the decorator."""
-        return super().__new__(cls) if function is None else _wrapped(function, enabled=True)
+        return object.__new__(cls) if function is None else _wrapped(function, enabled=True)
 
     def __init__(self, function: None = None) -> None:
-        super().__init__(enabled=True)
+        self._before = []
 
 
 class set_grad_enabled(_Mode):
@@ -198,7 +203,8 @@ class set_grad_enabled(_Mode):
             raise TypeError(
                 f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
             )
-        super().__init__(mode)
+        super().__init__()
+        self._enabled = mode
         self._at_first = [trace.switch(mode)]
 
     def __enter__(self) -> None:
@@ -231,10 +237,12 @@ class inference_mode(_Mode):
 
     def __new__(cls, mode: Any = True) -> Any:
         """Decorate a function, where the class itself stands as the decorator."""
-        return super().__new__(cls) if isinstance(mode, bool) else _wrapped(mode, enabled=False)
+        return object.__new__(cls) if isinstance(mode, bool) else _wrapped(mode, enabled=False)
+
+    _enabled = False
 
     def __init__(self, mode: bool = True) -> None:
-        super().__init__(enabled=False)
+        super().__init__()
         self._effective = mode
 
     def __enter__(self) -> None:
