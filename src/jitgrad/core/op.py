@@ -313,6 +313,8 @@ def operand_ids(tape: Tape, args: Sequence[Any]) -> list[int]:
         if type(arg) is Tensor:
             if arg._tape is tape and arg._vid >= 0:
                 vid = arg._vid
+            elif arg._tape is not None and arg._tape.ended:
+                raise LeakedTensorError.escaped("transform")
             elif requires_grad(arg) and tape is not trace.current_trace():
                 # inside a transform, a tensor of the imperative face is a constant; here it is an input
                 vid = leaf_id(tape, arg)
