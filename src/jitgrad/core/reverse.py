@@ -7,6 +7,7 @@ differentiated) every rule runs here, and what it does is recorded on the same t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -117,6 +118,15 @@ class _Bars:
             kind = tape.types[value]
             array = np.empty(kind.shape, kind.dtype)
         native.take(tape.header, value, array)
+        return array
+
+    def hand_out(self, value: int) -> Array:
+        """Return the cotangent of a value as an array that is the caller's alone."""
+        shared = self.tape.bar_state(value) == L.BAR_BORROWED
+        array = self.take(value)
+        # a rule may have returned its cotangent, a residual, or one array for two operands
+        if shared and (array.base is not None or not array.flags.owndata or sys.getrefcount(array) > 2):
+            array = array.copy()
         return array
 
     def peek(self, value: int) -> Array:
@@ -282,7 +292,7 @@ def _replay_arrays(
                     if value in kept and not (shared and not tape.may_drop(value)):
                         del kept[value]
             at -= 1
-        return {value: bars.take(value) for value in wanted if tape.bar_state(value) != L.BAR_NONE}
+        return {value: bars.hand_out(value) for value in wanted if tape.bar_state(value) != L.BAR_NONE}
     finally:
         bars.end()
         if shared and not retain:

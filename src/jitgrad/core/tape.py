@@ -107,7 +107,7 @@ class Tape:
         self.retained: weakref.WeakValueDictionary[int, Tensor] | None = None  # by id()
         self.lock = threading.RLock() if tracks_handles else None
         self.ended = False
-        self.locked = False  # while a replay walks the rows, they keep their numbers
+        self.locked = 0  # by how many: while a replay walks the rows, they keep their numbers
         native.attach(self.header, self.kept, self.types, self.codes, self.handles, self.params, True)
 
     def _publish(self) -> None:
