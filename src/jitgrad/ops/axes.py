@@ -72,9 +72,9 @@ def lift(g: Any, kind: ArrayType, axes: tuple[int, ...]) -> Any:
     return reshape_op(g, shape=kept_shape(kind.shape, axes))
 
 
-def count_of(kind: ArrayType, axes: tuple[int, ...]) -> int:
-    """Return how many elements each result of a reduction is made of."""
+def count_of(x: Any, axes: tuple[int, ...]) -> int:
+    """Return how many elements of an array, tensor or type each result of a reduction is made of."""
     count = 1
     for axis in axes:
-        count *= kind.shape[axis]
+        count *= x.shape[axis]
     return count

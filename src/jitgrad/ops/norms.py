@@ -230,14 +230,20 @@ FUNCTIONS[np.linalg.matrix_norm] = _linalg_matrix_norm
 
 
 def _softmax(x: Array, *, axes: tuple[int, ...]) -> Array:
+    if not x.size:
+        return x.copy()
     peak = max_over(x, axes, None, None, True)
+    if np.isfinite(peak).all():
+        weights: Array = exp(np.subtract(x, peak))
+        weights /= sum_over(weights, axes, None, None, True)
+        return weights
+    # infinite entries share everything; with nothing but -inf there is nothing to share
     with np.errstate(invalid="ignore"):
         weights = exp(np.subtract(x, peak))
-    if not np.isfinite(peak).all():
-        # infinite entries share everything; with nothing but -inf there is nothing to share
-        weights = np.where(np.isinf(peak), np.equal(x, peak) & (peak > 0), weights).astype(x.dtype)
+    weights = np.where(np.isinf(peak), np.equal(x, peak) & (peak > 0), weights).astype(x.dtype)
     total = sum_over(weights, axes, None, None, True)
-    return np.asarray(np.divide(weights, np.where(total == 0, 1, total)))
+    weights /= np.where(total == 0, 1, total)
+    return weights
 
 
 def _softmax_rule(g: Any, out: Any, *, axes: tuple[int, ...]) -> Any:
@@ -261,7 +267,8 @@ def _logsumexp(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     peak = max_over(x, axes, None, None, True)
     attained = np.equal(x, peak)
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(attained, 0, exp(np.subtract(x, peak)))
+        terms = exp(np.subtract(x, peak))
+        np.putmask(terms, attained, 0)
         number = sum_over(attained, axes, x.dtype, None, True)
         # the largest terms apart from the rest: log(1 + 1e-20) is 0
         out = np.log1p(sum_over(terms, axes, None, None, True) / number) + np.log(number) + peak

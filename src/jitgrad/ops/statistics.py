@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,18 @@ __all__ = [
     "var_op",
 ]
 
+
+def _quotient(x: Any, y: Any) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.equal(y, 0), 0, np.divide(x, y))
+
+
 divide_no_nan: Elementwise = elementwise(
     "divide_no_nan",
     lambda x, y: 0.0 if y == 0 else x / y,
     x=lambda y: divide_no_nan(1.0, y),
     y=lambda out, y: -divide_no_nan(out, y),
-    fallback=lambda x, y: np.where(np.equal(y, 0), 0, np.divide(x, np.where(np.equal(y, 0), 1, y))),
+    fallback=_quotient,
     node="Div",
     samples=uniform((-3, 3), (0.5, 3)),
     doc="Quotient that is 0 where the divisor is: ``x / norm(x)`` becomes the subgradient 0 at 0, not NaN.",
@@ -65,15 +72,17 @@ sqrt_no_inf = elementwise(
 
 
 def _var(x: Array, *, axes: tuple[int, ...], keepdims: bool, ddof: float) -> Any:
-    number = x.size
-    if x.ndim and x.size and x.dtype.char in "df":
-        total = sum_over(x, axes, None, None, True)
-        number = x.size // total.size
-        if number > ddof:
-            deviation = x - total / number
-            np.multiply(deviation, deviation, out=deviation)
-            return sum_over(deviation, axes, None, None, keepdims) / (number - ddof)
-    return np.var(x, axis=axes, ddof=ddof, keepdims=keepdims)  # NumPy warns where there are too few elements
+    number = count_of(x, axes)
+    freedom = number - ddof
+    if freedom <= 0:  # without NumPy's warnings, which are the public function's business
+        squares = np.var(x, axis=axes, keepdims=keepdims) if number else mean_op(x, axes=axes, keepdims=keepdims).real
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.divide(squares, 0, dtype=squares.dtype)
+    if x.ndim and x.dtype.char in "df":
+        deviation = x - sum_over(x, axes, None, None, True) / number
+        np.multiply(deviation, deviation, out=deviation)
+        return sum_over(deviation, axes, None, None, keepdims) / freedom
+    return np.var(x, axis=axes, ddof=ddof, keepdims=keepdims)
 
 
 def _var_rule(g: Any, x: Any, x_t: ArrayType, *, axes: tuple[int, ...], ddof: float) -> Any:
@@ -128,6 +137,8 @@ def var(
         ddof = correction
     a = asarray(a, dtype=dtype_of(dtype))
     axes = axes_of(axis, a.ndim)
+    if where is True and count_of(a, axes) <= ddof:
+        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
     if where is True and mean is NO_VALUE:
         return var_op(a, axes=axes, keepdims=bool(keepdims), ddof=ddof)
     if a.dtype.kind not in "fc":

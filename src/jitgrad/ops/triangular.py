@@ -53,7 +53,7 @@ diagonal_embed_op: Op = Op(
     samples=lambda rng: [
         ((rng.normal(size=3),), {"offset": 0, "axis1": 0, "axis2": 1, "shape": (3, 4)}),
         ((rng.normal(size=3),), {"offset": -1, "axis1": 0, "axis2": 1, "shape": (4, 4)}),
-        ((rng.normal(size=(2, 3)),), {"offset": 1, "axis1": -1, "axis2": 0, "shape": (3, 2, 4)}),
+        ((rng.normal(size=(2, 2)),), {"offset": 1, "axis1": -1, "axis2": 0, "shape": (3, 2, 4)}),
     ],
     doc="Zeros of a shape with ``x`` on a diagonal: the transpose of `diagonal`.",
 )
