@@ -256,6 +256,53 @@ def test_what_may_be_written(value: Any) -> None:
     np.testing.assert_array_equal(pullback(np.ones(3))[0], [0, 0, 3])
 
 
+def test_a_tensor_written_over_itself() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        y[::-1] = y
+        y[1:] = y[:-1]
+        return y
+
+    x = np.arange(4.0)
+    out, pullback = jg.vjp(f, x)
+    np.testing.assert_array_equal(out, [3, 3, 2, 1])
+    np.testing.assert_array_equal(pullback(np.array([1.0, 10.0, 100.0, 1000.0]))[0], [0, 1000, 100, 11])
+
+
+@pytest.mark.parametrize("use", ["kept", "viewed", "named"])
+def test_memory_that_someone_else_has_is_left_alone(use: str) -> None:
+    """What is alone in its memory is written to as it is, without a copy; all else must not be."""
+
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        y[0] = 2.0
+        other = y * y if use == "kept" else y[1:] if use == "viewed" else np.copy(y)
+        y[1] = x[2]
+        y[2] = 5.0
+        return np.sum(other * np.array([1.0, 10.0, 100.0])[: len(other)]) + np.sum(y * y)
+
+    x = np.array([1.0, 3.0, 4.0])
+    step = 1e-6
+    numeric = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(3)]
+    np.testing.assert_allclose(jg.grad(f)(x), numeric, rtol=1e-7, atol=1e-7)
+
+
+def test_many_writes_to_a_large_array() -> None:
+    """Each costs what it writes, not the length of the array."""
+    x = np.linspace(0.0, 1.0, 9000)
+
+    def f(x: Any) -> Any:
+        y = jnp.zeros(9000)
+        for i in range(0, 9000, 3):
+            y[i] = x[i] * 2.0
+            y[i + 1 : i + 3] = x[i]
+        return np.sum(y * y)
+
+    expected = np.zeros(9000)
+    expected[::3] = (8 + 4) * x[::3]
+    np.testing.assert_allclose(jg.grad(f)(x), expected, rtol=1e-12)
+
+
 def test_a_scalar_tensor_over_many() -> None:
     out, pullback = jg.vjp(lambda x, s: _written(x, s), np.ones((2, 3)), 5.0)
     np.testing.assert_array_equal(out, [[5, 5, 1], [5, 5, 1]])

@@ -27,9 +27,11 @@ __all__ = [
     "define",
     "derive",
     "end",
+    "gather",
     "give",
     "introduce_tape",
     "introduce_tensor",
+    "join",
     "method",
     "operation",
     "pass_over",
@@ -165,6 +167,8 @@ append = _entry("append")
 define = _entry("define")
 view = _entry("view")
 derive = _entry("derive")
+join = _entry("join")
+gather = _entry("gather")
 attach = _entry("attach")
 begin = _entry("begin")
 end = _entry("end")

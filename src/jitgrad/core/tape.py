@@ -30,7 +30,7 @@ __all__ = ["Anchor", "Tape"]
 Array = np.ndarray[Any, Any]
 
 # kinds of rows whose data is the index of their static parameters
-_WITH_PARAMS = (L.KIND_RULE, L.KIND_VIEW, L.KIND_PUT)
+_WITH_PARAMS = (L.KIND_RULE, L.KIND_VIEW, L.KIND_PUT, L.KIND_JOIN, L.KIND_GATHER)
 _FIRST_ROWS = 128
 _FIRST_TRACKED_ROWS = 1024  # compacting has a fixed cost, too
 _FIRST_BYTES = 64 << 20

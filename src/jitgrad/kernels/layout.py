@@ -36,6 +36,8 @@ KIND_TOTAL: Final = 3  # the sum of all elements, times the scalar in ROW_DATA
 KIND_BROADCAST: Final = 4  # elementwise on two contiguous operands of unlike shapes
 
 KIND_PUT: Final = 5  # the first operand, with the second in the place of a strided part of it
+KIND_JOIN: Final = 6  # the operands' elements, one operand after another
+KIND_GATHER: Final = 7  # the first operand's slices along its first axis, as the second, of int64, names them
 
 # How many of a row's operands are ids of values, where not all are: behind them stand shape and strides.
 N_IDS: Final = {KIND_VIEW: 1, KIND_BROADCAST: 2, KIND_PUT: 2}

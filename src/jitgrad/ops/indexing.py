@@ -121,8 +121,7 @@ def _getitem(x: Tensor, index: Any) -> Any:
     layout, packed, unique = advanced(index)
     if all(type(item) in _BASIC for item in layout):  # arrays without axes are ints
         return getitem_op(x, index=layout)
-    params = {"layout": layout, "unique": unique}
-    return index_op.record(tape, (x, packed), [x._value, packed], out, params)
+    return _record_index(x, packed, out, layout, unique)
 
 
 getitem = native.operation(
@@ -176,7 +175,7 @@ def advanced(index: Any) -> tuple[Layout, Array, bool]:
         elif array.ndim == 0:
             layout.append(int(array))
         else:
-            array = np.array(item, dtype=np.intp)
+            array = np.array(item, dtype=np.intp, order="C")
             arrays.append(array)
             layout.append(array.shape)
             masks += 2
@@ -281,12 +280,28 @@ index_add_op: Op = Op(
 )
 
 
+def _record_index(x: Tensor, packed: Array, out: Array, layout: Layout, unique: bool) -> Any:
+    """Record that ``out`` are elements of ``x``: along the first axis natively."""
+    params = {"layout": layout, "unique": unique}
+    if len(layout) == 1 and type(layout[0]) is tuple:
+        handle = native.gather(index_op.index, x, packed, out, params)
+        if handle is not None:
+            return handle
+    tape = recording_tape((x,))
+    if tape is None or not x._type.inexact:
+        return constant(out)
+    return index_op.record(tape, (x, packed), [x._value, packed], out, params)
+
+
 def pick(x: Any, axis: int, positions: Array, *, unique: bool = False) -> Any:
     """Return ``numpy.take(x, positions, axis)`` of an integer array that nobody writes to."""
     if positions.ndim == 0:
         return getitem_op(x, index=(*(slice(None),) * axis, int(positions)))
     layout = (*(slice(None),) * axis, positions.shape)
-    return index_op(x, np.asarray(positions, dtype=np.intp), layout=layout, unique=unique)
+    packed = np.ascontiguousarray(positions, dtype=np.intp)
+    if type(x) is not Tensor:
+        return _index(x, packed, layout=layout, unique=unique)
+    return _record_index(x, packed, _index(x._value, packed, layout=layout, unique=unique), layout, unique)
 
 
 # -- functions that pick elements ----------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from jitgrad.core import native
-from jitgrad.core.op import FUNCTIONS, REGISTRY, Array, Op
+from jitgrad.core.op import FUNCTIONS, REGISTRY, Array, Op, recording_tape
 from jitgrad.core.protocol import answers, method, plain
-from jitgrad.core.tensor import Tensor
+from jitgrad.core.tensor import Tensor, constant
 from jitgrad.ops.casting import asarray, astype
 from jitgrad.ops.indexing import pick
 from jitgrad.ops.shaping import atleast_1d, atleast_2d, atleast_3d, broadcast_to, moveaxis, ravel, reshape
@@ -78,7 +78,8 @@ concatenate_op = Op(
 
 
 def _stack(*xs: Array, axis: int) -> Array:
-    if axis == 0 and xs[0].ndim < 2 and all(x.shape == xs[0].shape for x in xs):
+    shape = xs[0].shape
+    if axis == 0 and len(shape) < 2 and all(x.shape == shape for x in xs):
         return np.array(xs)  # ten times as fast for scalars
     return np.stack(xs, axis)
 
@@ -106,7 +107,7 @@ def _parts(
     """The operands of a joining function, as arrays or tensors of the dtype that was asked for."""
     if out is not None:
         raise TypeError(f"{function}() takes no out= in jitgrad: a recorded operation makes a new tensor.")
-    parts = [asarray(a) for a in arrays]
+    parts = [a if type(a) is Tensor else asarray(a) for a in arrays]
     if dtype is not None:
         dtype = np.dtype(dtype)
         for part in parts:
@@ -129,7 +130,8 @@ def _join(parts: list[Any], axis: Any) -> Any:
         if part.ndim <= axis:
             np.concatenate(plain(parts), axis)  # raises
         bounds.append(bounds[-1] + part.shape[axis])
-    return concatenate_op(*parts, axis=axis, bounds=tuple(bounds))
+    params = {"axis": axis, "bounds": tuple(bounds)}
+    return concatenate_op(*parts, **params) if axis else _laid_out(concatenate_op, parts, params)
 
 
 @answers(np.concatenate, name="concat")
@@ -153,7 +155,21 @@ def stack(
     parts = _parts("stack", arrays, out, dtype, casting)
     if not any(type(part) is Tensor for part in parts):
         return np.stack(parts, axis)
-    return stack_op(*parts, axis=normalize_axis_index(axis, parts[0].ndim + 1))
+    axis = normalize_axis_index(axis, parts[0].ndim + 1)
+    return stack_op(*parts, axis=axis) if axis else _laid_out(stack_op, parts, {"axis": 0})
+
+
+def _laid_out(op: Op, parts: list[Any], params: dict[str, Any]) -> Any:
+    """Join along the first axis: natively, where the operands allow it."""
+    arrays = [part._value if type(part) is Tensor else part for part in parts]
+    out = op.forward(*arrays, **params)
+    handle = native.join(op.index, tuple(parts), out, params)
+    if handle is None:
+        tape = recording_tape(parts)
+        if tape is None or out.dtype.kind not in "fc":
+            return constant(out)
+        handle = op.record(tape, parts, arrays, out, params)
+    return handle
 
 
 def _all_at_least(promote: Callable[..., Any], function: str, tup: Any, **keywords: Any) -> list[Any]:

@@ -247,9 +247,12 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
 
     def function(self: Tensor, other: Any) -> Any:
         result = operation(self, other)
-        if self._type.ndim == 0 and self._leaf is None and not hasattr(self, "_base"):
-            if trace.current_trace() is not None:
+        if self._leaf is None and not hasattr(self, "_base") and trace.current_trace() is not None:
+            if self._type.ndim == 0:
                 return result  # as of the NumPy scalar that it stands for
+            if result._type is self._type and not hasattr(self, "_views") and (result._vid >= 0 or self._vid < 0):
+                _rebind(self, result)
+                return self
         return replace(self, result, name)
 
     return function

@@ -8,6 +8,7 @@ is a new reference, or 0 after a Python exception has been set. ``self`` is an a
 
 from jitgrad.kernels.entries.cotangents import accumulate, give, state, take
 from jitgrad.kernels.entries.elementwise import binary, reflected, unary
+from jitgrad.kernels.entries.joins import gather, join
 from jitgrad.kernels.entries.reverse import begin, end, release, reverse
 from jitgrad.kernels.entries.rows import append, attach, define, room
 from jitgrad.kernels.entries.totals import total
@@ -23,8 +24,10 @@ __all__ = [
     "define",
     "derive",
     "end",
+    "gather",
     "give",
     "item",
+    "join",
     "put",
     "reflected",
     "release",

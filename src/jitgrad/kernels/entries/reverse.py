@@ -307,6 +307,60 @@ def _reverse_put(header, row, value):
 
 
 @inline
+def _reverse_join(header, row, value):
+    """Give each operand its part of the cotangent."""
+    values = load(header + 8 * L.H_VALUES)
+    first_value = load(header + 8 * L.H_FIRST_VALUE)
+    dtype = load(row + 8 * L.ROW_KERNEL) & 1
+    operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+    part = load(value + 8 * L.VALUE_BAR)
+    for k in range(load(row + 8 * L.ROW_N_OPERANDS)):
+        v = load(operands + 8 * k)
+        target = values + 8 * L.VALUE_WIDTH * v
+        n = load(target + 8 * L.VALUE_SIZE)
+        if v >= first_value and load(target + 8 * L.VALUE_ACTIVE) != 0:
+            held = open_bar(target, dtype, False)
+            bar = load(target + 8 * L.VALUE_BAR)
+            if not held:
+                memcpy(bar, part, n * (8 >> dtype))
+            elif dtype == 0:
+                for i in range(n):
+                    pointer_f8(bar)[i] += pointer_f8(part)[i]
+            else:
+                for i in range(n):
+                    pointer_f4(bar)[i] += pointer_f4(part)[i]
+        part += n * (8 >> dtype)
+
+
+@inline
+def _reverse_gather(header, row, value):
+    """Add the cotangent of each slice to where it was taken from."""
+    values = load(header + 8 * L.H_VALUES)
+    dtype = load(row + 8 * L.ROW_KERNEL) & 1
+    operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
+    base = values + 8 * L.VALUE_WIDTH * load(operands)
+    index = values + 8 * L.VALUE_WIDTH * load(operands + 8)
+    open_bar(base, dtype, True)
+    n = load(index + 8 * L.VALUE_SIZE)
+    inner = load(value + 8 * L.VALUE_SIZE) // n
+    length = load(base + 8 * L.VALUE_SIZE) // inner
+    position = load(index + 8 * L.VALUE_ADDRESS)
+    target = load(base + 8 * L.VALUE_BAR)
+    source = load(value + 8 * L.VALUE_BAR)
+    row_bytes = inner * (8 >> dtype)
+    for i in range(n):
+        at = load(position + 8 * i)
+        place = target + row_bytes * (at + length if at < 0 else at)
+        if dtype == 0:
+            for j in range(inner):
+                pointer_f8(place)[j] += pointer_f8(source)[j]
+        else:
+            for j in range(inner):
+                pointer_f4(place)[j] += pointer_f4(source)[j]
+        source += row_bytes
+
+
+@inline
 def _reverse_total(header, row, value):
     """Add a total's cotangent, scaled, to every element of its operand's."""
     dtype = load(row + 8 * L.ROW_KERNEL) & 1
@@ -353,6 +407,10 @@ def reverse(self, args, n_args):
                     _reverse_view(header, row, value)
                 elif kind == L.KIND_PUT:
                     _reverse_put(header, row, value)
+                elif kind == L.KIND_JOIN:
+                    _reverse_join(header, row, value)
+                elif kind == L.KIND_GATHER:
+                    _reverse_gather(header, row, value)
                 elif kind == L.KIND_TOTAL:
                     _reverse_total(header, row, value)
                 elif kind == L.KIND_BROADCAST:

@@ -56,21 +56,21 @@ def _append_view(process, header, kernel, place, x, x_id, out, offset, data):
 
 @inline
 def is_view(process, x, out, dtype):
-    """Whether ``out`` lies inside contiguous ``x``, and both are small."""
+    """Whether ``out`` lies inside contiguous ``x``, and is small: its cotangent is worth no trip through Python."""
     if load(out + OBJECT_TYPE) != load(process + 8 * L.P_NDARRAY) or load(out + ARRAY_DTYPE) != load(x + ARRAY_DTYPE):
         return False
     extent = extent_of(x)
     size = extent_of(out)
     offset = load(out + ARRAY_DATA) - load(x + ARRAY_DATA)
-    return extent <= L.SMALL and 0 < size <= L.SMALL and 0 <= offset < extent * (8 >> dtype)
+    return 0 < size <= L.SMALL and 0 <= offset < extent * (8 >> dtype)
 
 
 def view(self, args, n_args):
     """``(header, opcode, code, lasti, x, x_id, out, data)``: append a row whose result is a strided view of x.
 
     Its operands are x's id, then the view's offset in bytes, number of dimensions, shape and strides: what the
-    reverse replay needs to scatter into a cotangent laid out as x. Returns None, with nothing done, unless ``out``
-    lies inside a contiguous float64 or float32 ``x`` of at most ``SMALL`` elements.
+    reverse replay needs to scatter into a cotangent laid out as x. Returns None, with nothing done, unless ``out``,
+    of at most ``SMALL`` elements, lies inside a contiguous float64 or float32 ``x``.
     """
     process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
@@ -202,7 +202,7 @@ def derive(self, args, n_args):
         return nothing(process)
     if not has_room(header, 3 + 2 * pointer_i4(out + ARRAY_NDIM)[0], 1):
         return nothing(process)
-    kind = _kind_of(process, out)
+    kind = kind_of(process, out)
     if kind == 0:
         return 0
     hold(out)
@@ -217,7 +217,7 @@ def derive(self, args, n_args):
 
 
 @inline
-def _kind_of(process, array):
+def kind_of(process, array):
     """An array's type, looked up in Python, where types are interned."""
     argument = scratch(1)
     store(argument, array)
@@ -241,7 +241,7 @@ def _item(context, x, index):
     x_id = as_int(slot(x, process, L.P_TENSOR_VID))
     array = slot(x, process, L.P_TENSOR_VALUE)
     dtype = dtype_of(process, array)
-    if dtype < 0 or extent_of(array) > L.SMALL or not has_room(header, 3 + 2 * most_axes(process, array, index), 1):
+    if dtype < 0 or not has_room(header, 3 + 2 * most_axes(process, array, index), 1):
         return -1
     offset = position(process, array, index)
     scalar = offset >= 0
@@ -264,7 +264,7 @@ def _item(context, x, index):
             let_go(out)
             return -1
         offset = load(out + ARRAY_DATA) - load(array + ARRAY_DATA)
-        kind = _kind_of(process, out)
+        kind = kind_of(process, out)
     params = new_dict()
     if kind == 0 or params == 0 or set_item(params, load(context + 8 * L.C_KEY), index) != 0:
         return 0

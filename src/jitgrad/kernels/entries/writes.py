@@ -5,6 +5,7 @@ from __future__ import annotations
 from jitgrad.kernels import layout as L
 from jitgrad.kernels.entries.elementwise import same_shape
 from jitgrad.kernels.entries.objects import (
+    ARRAY_BASE,
     ARRAY_DATA,
     ARRAY_NDIM,
     ARRAY_SHAPE,
@@ -17,6 +18,7 @@ from jitgrad.kernels.entries.objects import (
     extent_of,
     from_int,
     get_item,
+    hold,
     inline,
     let_go,
     list_append,
@@ -176,7 +178,7 @@ def _put(context, x, index, value):
     array = slot(x, process, L.P_TENSOR_VALUE)
     dtype = dtype_of(process, array)
     extent = extent_of(array)
-    if dtype < 0 or extent > L.SMALL or not has_room(header, 4 + 2 * most_axes(process, array, index), 1):
+    if dtype < 0 or not has_room(header, 4 + 2 * most_axes(process, array, index), 1):
         return -1
     viewed = _is_viewed(process, x)
     if viewed != 0:
@@ -186,10 +188,16 @@ def _put(context, x, index, value):
     found = _source_of(process, x, value, dtype, number, source)
     if found != 1:
         return found
-    out = new_like(process, array, dtype)
-    if out == 0:
-        return 0
-    memcpy(load(out + ARRAY_DATA), load(array + ARRAY_DATA), extent * (8 >> dtype))
+    # Memory that nobody else has, be it as a residual or as a view's base, is written to as it is.
+    out = array
+    if pointer_i4(array)[0] == 1 and load(array + ARRAY_BASE) == 0 and load(source + 16) != array:
+        hold(out)
+    else:
+        out = new_like(process, array, dtype)
+        if out == 0:
+            return 0
+        memcpy(load(out + ARRAY_DATA), load(array + ARRAY_DATA), extent * (8 >> dtype))
+        store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * (8 >> dtype))
     part = scratch(5)
     done = _write_part(process, out, index, dtype, load(source), load(source + 16), part)
     if done != 1:
@@ -219,7 +227,6 @@ def _put(context, x, index, value):
         store(operands + 32 + 8 * d, load(load(part + 16) + 8 * d))
         store(operands + 32 + 8 * (ndim + d), load(load(part + 24) + 8 * d))
     write_value(header, result, out, dtype, extent, row)
-    store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * (8 >> dtype))
     if load(part + 32) != 0:
         let_go(load(part + 32))
     return _rebind(process, header, x, out, from_int(result))
