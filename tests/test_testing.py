@@ -12,7 +12,7 @@ import pytest
 import jitgrad as jg
 from jitgrad.core.op import OPS, REGISTRY, Op
 from jitgrad.errors import DifferentiationTypeError, GradCheckError
-from jitgrad.testing import check_grads, numerical_jvp
+from jitgrad.testing import check_grads, gradcheck, gradgradcheck, numerical_jvp
 
 X = np.array([0.5, -1.0, 2.0])
 
@@ -133,3 +133,79 @@ def test_numerical_derivative_by_five_points() -> None:
 def test_numerical_derivative_of_complex_functions() -> None:
     z, u = np.array([0.5 + 1.0j]), np.array([1.0 - 2.0j])
     np.testing.assert_allclose(numerical_jvp(np.exp, (z,), (u,)), np.exp(z) * u, rtol=1e-12)
+
+
+# -- tensors ---------------------------------------------------------------------------------------------
+
+
+def leaves() -> tuple[Any, Any]:
+    return jg.tensor([0.5, -1.0, 2.0], requires_grad=True), jg.tensor([[1.5], [2.0]], requires_grad=True)
+
+
+def test_gradcheck_passes_what_is_right() -> None:
+    x, y = leaves()
+    assert gradcheck(lambda x, y: (np.tanh(x) * y, (x * x).sum()), (x, y))
+    assert gradcheck(lambda x: x.sum(), x)
+    assert gradcheck(lambda x, c: x * c, (x, np.array(3.0)))
+    # an input that no output depends on
+    assert gradcheck(lambda x, y: x * 2.0, (x, y))
+    np.testing.assert_array_equal(x.detach().numpy(), [0.5, -1.0, 2.0])
+    assert x.grad is None
+
+
+def test_gradcheck_of_a_function_that_uses_the_tensors_themselves() -> None:
+    x, y = leaves()
+    assert gradcheck(lambda *_: x.exp() * y, (x, y))
+
+
+def test_gradcheck_of_what_is_computed() -> None:
+    x, _ = leaves()
+    assert gradcheck(lambda z: z * z, x * 2.0)
+
+
+def test_gradcheck_says_which_jacobian_is_wrong() -> None:
+    x, y = leaves()
+
+    def f(x: Any, y: Any) -> Any:
+        return x * x, x.sum() * y.detach() * y
+
+    with pytest.raises(GradCheckError, match="for output 1 with respect to input 1,\nnumerical:"):
+        gradcheck(f, (x, y))
+    assert gradcheck(f, (x, y), raise_exception=False) is False
+    with pytest.raises(GradCheckError, match="Jacobian mismatch"):
+        gradcheck(lambda x: x * 1.0001, x, rtol=0.0, atol=0.0)
+    np.testing.assert_array_equal(x.detach().numpy(), [0.5, -1.0, 2.0])
+
+
+def test_gradcheck_restores_inputs_after_an_error() -> None:
+    x, _ = leaves()
+    calls = iter(range(10))
+
+    def f(x: Any) -> Any:
+        if next(calls) == 2:
+            raise ArithmeticError
+        return x * 2.0
+
+    with pytest.raises(ArithmeticError):
+        gradcheck(f, x)
+    np.testing.assert_array_equal(x.detach().numpy(), [0.5, -1.0, 2.0])
+
+
+def test_gradcheck_needs_inputs_that_vary() -> None:
+    with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
+        gradcheck(lambda x: x, jg.tensor([1.0]))
+    shared = np.broadcast_to(jg.tensor([1.0], requires_grad=True), (3,))
+    with pytest.raises(ValueError, match="share their memory"):
+        gradcheck(lambda x: x * 2.0, shared)
+    single = jg.tensor([1.0], dtype=np.float32, requires_grad=True)
+    with pytest.warns(UserWarning, match="not a double precision"):
+        gradcheck(lambda x: x * 2.0, single, eps=1e-2, atol=1e-2)
+
+
+def test_gradgradcheck() -> None:
+    x, y = leaves()
+    assert gradgradcheck(lambda x, y: np.tanh(x) * y, (x, y))
+    assert gradgradcheck(lambda x: (x**3).sum(), x, jg.tensor(2.0, requires_grad=True))
+    # first derivative right, second not
+    with pytest.raises(GradCheckError, match="Jacobian mismatch"):
+        gradgradcheck(lambda x: 2.0 * x * x.detach() - x.detach() * x.detach(), x)
