@@ -114,7 +114,7 @@ mean_op: Op = Op(
     "mean",
     _mean,
     ("x",),
-    rules={"x": lambda g, x_t, *, axes: spread_op(g / float(count_of(x_t, axes)), axes=axes, shape=x_t.shape)},
+    rules={"x": lambda g, x_t, *, axes: spread_op(g / float(count_of(x_t, axes) or 1), axes=axes, shape=x_t.shape)},
     linear="each",
     samples=_reduction_samples(),
 )
