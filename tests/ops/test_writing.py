@@ -438,7 +438,7 @@ def test_augmented_assignment_keeps_the_shape() -> None:
         jg.grad(f)(np.ones(2))
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow", "mod", "floordiv"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow", "matmul", "mod", "floordiv"])
 def test_augmented_operators(name: str) -> None:
 
     y = np.array([[1.0, 2.0], [3.0, 4.5]])

@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
-from numpy._core import _multiarray_umath
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
@@ -61,8 +61,8 @@ def _check_layout() -> None:
     """Refuse to run where an array does not lie in memory as native code believes."""
     array = np.arange(6.0).reshape(2, 3)
     words = (ctypes.c_int64 * 7).from_address(id(array) + object.__basicsize__)
-    seen = (words[0], words[1] & 0xFFFFFFFF, words[5], words[6] & 0x1)
-    if seen != (array.ctypes.data, 2, id(array.dtype), 1):
+    seen = (words[0], words[1] & 0xFFFFFFFF, words[4], words[5], words[6] & 0x1)
+    if seen != (array.ctypes.data, 2, id(array.base), id(array.dtype), 1):
         raise ImportError(
             f"jitgrad reads NumPy's arrays at the addresses of NumPy's stable ABI, and NumPy {np.__version__} on this "
             "interpreter lays them out otherwise. Please report this with the output of numpy.show_config()."
@@ -214,9 +214,8 @@ def ufunc(name: str, n_inputs: int, loops: dict[str, int]) -> Callable[..., Any]
     """Make a NumPy ufunc of one result from the addresses of inner loops, by dtype character ("f", "d")."""
     functions = (ctypes.c_void_p * len(loops))(*loops.values())
     data = (ctypes.c_void_p * len(loops))()
-    types = (ctypes.c_char * (len(loops) * (n_inputs + 1)))(
-        *[np.dtype(character).num for character in loops for _ in range(n_inputs + 1)]
-    )
+    numbers = bytes(np.dtype(character).num for character in loops for _ in range(n_inputs + 1))
+    types = ctypes.create_string_buffer(numbers, len(numbers))
     label = ctypes.create_string_buffer(name.encode())
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object,

@@ -57,13 +57,20 @@ def _along(axis: int, item: Any) -> tuple[Any, ...]:
 # -- joining -------------------------------------------------------------------------------------------------
 
 
+def _concatenate(*xs: Array, axis: int, bounds: tuple[int, ...]) -> Array:
+    out = np.concatenate(xs, axis)
+    if out.shape[axis] != bounds[-1]:
+        raise ValueError(f"the parts end at {bounds}, but their lengths add up to {out.shape[axis]}")
+    return out
+
+
 def _concatenate_rule(g: Any, k: int, *, axis: int, bounds: tuple[int, ...]) -> Any:
     return g[_along(axis, slice(bounds[k], bounds[k + 1]))]
 
 
 concatenate_op = Op(
     "concatenate",
-    lambda *xs, axis, bounds: np.concatenate(xs, axis),
+    _concatenate,
     None,
     rules={"xs": _concatenate_rule},
     linear="jointly",
