@@ -20,11 +20,6 @@ def _logistic_slope(x: float) -> float:
     return e / ((1.0 + e) * (1.0 + e))
 
 
-def _logistic2(x: float) -> float:
-    e: float = exp2(-abs(x))
-    return (1.0 if x >= 0 else e) / (1.0 + e)
-
-
 expit = elementwise(
     "expit",
     _logistic,
@@ -56,15 +51,6 @@ tanh: Elementwise = elementwise(
     samples=uniform((-3, 3)),
 )
 
-expit2 = elementwise(
-    "expit2",
-    _logistic2,
-    x=lambda x: LN2 * logistic_slope(LN2 * x),
-    fallback=lambda x: 1 / (1 + np.exp2(np.negative(x))),
-    samples=uniform((-3, 3)),
-    doc="Logistic function to base 2, ``1 / (1 + 2**-x)``: as s(x log(2)), without the rounding of the product.",
-)
-
 # x - y, which of equal infinities is not NaN. To choose 1/2 where x == y instead loses the second derivative.
 difference = elementwise(
     "difference",
@@ -79,21 +65,64 @@ difference = elementwise(
     doc="Difference that is 0 where the operands are equal, be they infinite.",
 )
 
+
+# The slope of log(s) is 1 - s: the 6e-14 that rounding may take from x - y = -750 is 6e-14 of the fraction.
+# The two functions below find it (Knuth's two-sum) and put it back.
+
+
+def _fraction(x: float, y: float) -> float:
+    d = x - y
+    lost = (x - (d - (d - x))) - (y + (d - x))
+    lost = lost if lost == lost else 0.0
+    e: float = exp(-abs(difference(x, y)))
+    larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
+    return larger * (1.0 + lost * smaller) if x >= y else smaller * (1.0 + lost * larger)
+
+
+def _fraction2(x: float, y: float) -> float:
+    d = x - y
+    lost = (x - (d - (d - x))) - (y + (d - x))
+    lost = LN2 * lost if lost == lost else 0.0
+    e: float = exp2(-abs(difference(x, y)))
+    larger, smaller = 1.0 / (1.0 + e), e / (1.0 + e)
+    return larger * (1.0 + lost * smaller) if x >= y else smaller * (1.0 + lost * larger)
+
+
+fraction = elementwise(
+    "fraction",
+    _fraction,
+    x=lambda x, y: logistic_slope(difference(x, y)),
+    y=lambda x, y: -logistic_slope(difference(x, y)),
+    fallback=lambda x, y: expit(difference(x, y)),
+    samples=uniform((-3, 3), (-3, 3)),
+    doc="What ``exp(x)`` is of ``exp(x) + exp(y)``: a half each if x and y are equal, be they infinite.",
+)
+
+fraction2 = elementwise(
+    "fraction2",
+    _fraction2,
+    x=lambda x, y: LN2 * logistic_slope(LN2 * difference(x, y)),
+    y=lambda x, y: -LN2 * logistic_slope(LN2 * difference(x, y)),
+    fallback=lambda x, y: expit(np.multiply(LN2, difference(x, y))),
+    samples=uniform((-3, 3), (-3, 3)),
+    doc="What ``2**x`` is of ``2**x + 2**y``.",
+)
+
 logaddexp = elementwise(
     "logaddexp",
     lambda x, y: (x if x > y else y) + log1p(exp(-abs(difference(x, y)))),
     # not exp(x - out), which is NaN where both are infinite
-    x=lambda x, y: expit(difference(x, y)),
-    y=lambda x, y: expit(difference(y, x)),
+    x=lambda x, y: fraction(x, y),
+    y=lambda x, y: fraction(y, x),
     numpy=np.logaddexp,
-    samples=uniform((-3, 3), (-3, 3)),
+    samples=uniform((0, 3), (0, 3)),
 )
 
 logaddexp2 = elementwise(
     "logaddexp2",
     lambda x, y: (x if x > y else y) + LOG2E * log1p(exp2(-abs(difference(x, y)))),
-    x=lambda x, y: expit2(difference(x, y)),
-    y=lambda x, y: expit2(difference(y, x)),
+    x=lambda x, y: fraction2(x, y),
+    y=lambda x, y: fraction2(y, x),
     numpy=np.logaddexp2,
-    samples=uniform((-3, 3), (-3, 3)),
+    samples=uniform((0, 3), (0, 3)),
 )

@@ -73,11 +73,14 @@ power = elementwise(
 )
 
 
+TINY, HUGE = 2.0**-1022, 1.7976931348623157e308  # the smallest normal number, and the largest
+
+
 def _power_slope(x: float, y: float) -> float:
     """``y * x**(y - 1)`` without the rounding of y - 1 for small y, which the power multiplies by log(x).
 
-    As ``y * (x**y / x)`` or ``(y / x) * x**y`` where the factors are far from the ends of float64's range, in
-    which float32 is computed too. And 0 where y is 0, also at x = 0, where 0 * 0**-1 is NaN: so the derivatives
+    As ``y * (x**y / x)`` or ``(y / x) * x**y`` where the factors are normal numbers in float64, in which
+    float32 is computed too. And 0 where y is 0, also at x = 0, where 0 * 0**-1 is NaN: so the derivatives
     of whole powers at 0 are right to any order, as y, y - 1, y - 2, ... arrive at 0.
     """
     x, y = 1.0 * x, 1.0 * y
@@ -85,15 +88,18 @@ def _power_slope(x: float, y: float) -> float:
     q: float = p / x
     r: float = y / x
     slope: float = y * power(x, y - 1.0)
-    if (abs(p) > 1e-290) & (abs(p) < 1e290):
-        slope = r * p if (abs(r) > 1e-290) & (abs(r) < 1e290) else slope
-        slope = y * q if (abs(q) > 1e-290) & (abs(q) < 1e290) else slope
+    # y - 1 is odd, but rounded to an even number
+    slope = -slope if (x < 0) & (abs(y) >= 2.0**53) else slope
+    if (abs(p) >= TINY) & (abs(p) <= HUGE):
+        slope = r * p if (abs(r) >= TINY) & (abs(r) <= HUGE) else slope
+        slope = y * q if (abs(q) >= TINY) & (abs(q) <= HUGE) else slope
+    slope = p if p != p else slope
     return 0.0 if y == 0 else slope
 
 
 def _power_slope_of_arrays(x: Any, y: Any) -> Any:
     with np.errstate(all="ignore"):
-        return np.where(np.equal(y, 0), 0.0, np.multiply(y, np.power(x, np.subtract(y, 1))))
+        return np.where(np.equal(y, 0), 0.0, y * np.power(x, y - 1))
 
 
 power_slope: Elementwise = elementwise(
@@ -138,7 +144,7 @@ def _rpow(self: Any, other: Any, modulo: None = None, /) -> Any:
     return power.call(other, self)
 
 
-answers(np.power)(_raise)
+answers(np.power, name="pow")(_raise)
 
 
 @answers(np.float_power)

@@ -70,13 +70,19 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING, /) -> Any:
     return where_op.call(np.asarray(condition), x, y)
 
 
+def _share_of_arrays(x: Any, y: Any) -> Any:
+    kind = np.result_type(x, y)
+    out = np.where(np.equal(x, y), 0.5, np.where(np.less(x, y), 0.0, 1.0))
+    return out.astype(kind) if kind.kind in "fc" else out
+
+
 # Of two equal operands each gets half of the derivative. A NaN, being the result, gets all of it.
 share = elementwise(
     "share",
     lambda x, y: 0.5 if x == y else (0.0 if x < y else 1.0),
     x=lambda: 0.0,
     y=lambda: 0.0,
-    fallback=lambda x, y: np.where(np.equal(x, y), 0.5, np.where(np.less(x, y), 0.0, 1.0)),
+    fallback=_share_of_arrays,
     absorbing="both",
     samples=uniform((-3, 3), (-3, 3)),
     doc="How much of the derivative of ``maximum(x, y)`` goes to ``x``.",
@@ -130,7 +136,7 @@ clip_op = elementwise(
     x=lambda x, low, high: share(x, low) * share(high, maximum(x, low)),
     low=lambda x, low, high: share(low, x) * share(high, maximum(x, low)),
     high=lambda x, low, high: share(maximum(x, low), high),
-    fallback=np.clip,
+    fallback=lambda x, low, high: np.minimum(np.maximum(x, low), high),
     absorbing="both",
     node="Clamp",
     samples=uniform((-3, 3), (-2, -0.5), (0.5, 2)),

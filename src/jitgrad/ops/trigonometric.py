@@ -91,7 +91,9 @@ def _cosine(x: float, y: float) -> float:
 
 
 def _cosine_of_arrays(x: Any, y: Any) -> Any:
-    return cosine_of(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    kind = np.result_type(x, y)
+    out = cosine_of(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    return out.astype(kind) if kind.kind == "f" else out
 
 
 # Right where x / hypot(x, y) is NaN, at 0 / 0 and inf / inf.
@@ -153,7 +155,7 @@ degrees = elementwise(
 def angle(z: Any, deg: bool = False) -> Any:
     """Angle in the complex plane, as `numpy.angle`; that of a real number is 0 or pi, of derivative 0."""
     z = asarray(z)
-    turned = arctan2.call(imag(z), real(z))
+    turned = arctan2.call(imag(z), real(z)) if z.dtype.kind == "c" else arctan2.call(0, z)
     return degrees.call(turned) if deg else turned
 
 
@@ -202,6 +204,7 @@ def _sinc_derivative(x: float, k: float) -> float:
     """
     if not (0.0 <= k <= 100.0):
         return np.nan
+    x = 1.0 * x  # float32 too is computed in float64
     u = PI * x
     scale = 1.0
     for _ in range(int(k)):
@@ -227,10 +230,12 @@ def _sinc_derivative(x: float, k: float) -> float:
     return scale * value
 
 
-def _sinc_derivative_of_arrays(x: Any, k: float) -> Any:
-    if np.asarray(x).dtype.kind == "c":
+def _sinc_derivative_of_arrays(x: Any, k: Any) -> Any:
+    kind = np.result_type(x, k)
+    if kind.kind == "c":
         raise NoGradientError("the derivative of sinc at complex numbers is not known; write sin(pi * x) / x")
-    return sinc_derivative(np.asarray(x, dtype=np.float64), k)
+    out = sinc_derivative(np.asarray(x, dtype=np.float64), np.asarray(k, dtype=np.float64))
+    return out.astype(kind) if kind.kind == "f" else out
 
 
 sinc_derivative: Elementwise = elementwise(
@@ -239,7 +244,7 @@ sinc_derivative: Elementwise = elementwise(
     x=lambda x, k: sinc_derivative(x, k + 1.0),
     discrete=("k",),
     fallback=_sinc_derivative_of_arrays,
-    samples=lambda rng: [((rng.uniform(-3, 3, (3, 4)), k), {}) for k in (0.0, 1.0, 3.0)],
+    samples=lambda rng: [((rng.uniform(-3, 3, (3, 4)), rng.integers(0, 4, (3, 4)).astype(np.float32)), {})],
     doc="The derivative of `sinc` of order ``k``, a whole number up to 100.",
 )
 
@@ -249,7 +254,7 @@ sinc = elementwise(
     # not (cos(pi x) - sinc(x)) / x, of whose digits none are right at x = 1e-8
     x=lambda x: sinc_derivative(x, 1.0),
     numpy=np.sinc,
-    samples=uniform((-3, 3)),
+    samples=uniform((-0.5, 0.5)),
 )
 
 for _name, _op in (
