@@ -286,9 +286,23 @@ logsumexp_op: Op = Op(
     ],
 )
 
+
+def _exp_of_difference(x: float, y: float) -> float:
+    if y == -np.inf:
+        return 0.0
+    if x == y:
+        return 1.0
+    d = x - y
+    e: float = exp(d)
+    # what rounding took from the difference (Knuth's two-sum): at x = 40, y = 1e-8 it is 6 units in e's last place
+    b = d - x
+    lost = (x - (d - b)) - (y + b)
+    return e + e * lost if 0 < e < np.inf else e
+
+
 exp_of_difference = elementwise(
     "exp_of_difference",
-    lambda x, y: 0.0 if y == -np.inf else (1.0 if x == y else exp(x - y)),
+    _exp_of_difference,
     x=lambda out: out,
     y=lambda out: -out,
     fallback=lambda x, y: np.where(np.equal(y, -np.inf), 0, np.where(np.equal(x, y), 1, np.exp(np.subtract(x, y)))),
