@@ -61,9 +61,7 @@ def test_mixed_indices(data: st.DataObject) -> None:
     for length, array_shape in zip(shape, arrays.input_shapes, strict=True):
         kind = data.draw(st.sampled_from(("array", "int", "slice", "mask")))
         if kind == "array":
-            index.append(
-                data.draw(hnp.arrays(np.intp, array_shape, elements=st.integers(-length, length - 1)))
-            )
+            index.append(data.draw(hnp.arrays(np.intp, array_shape, elements=st.integers(-length, length - 1))))
         elif kind == "mask":
             index.append(data.draw(st.integers(0, length - 1)) == np.arange(length))
         elif kind == "int":
@@ -76,9 +74,7 @@ def test_mixed_indices(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.complex64, np.longdouble])
-@pytest.mark.parametrize(
-    "index", [1, slice(1, 3), ([2, 0, 2],), ([2, -2, 2], slice(None), [1, 0, 1])], ids=repr
-)
+@pytest.mark.parametrize("index", [1, slice(1, 3), ([2, 0, 2],), ([2, -2, 2], slice(None), [1, 0, 1])], ids=repr)
 def test_dtypes(dtype: Any, index: Any) -> None:
     x = X.astype(dtype) * (1 + 2j) if np.dtype(dtype).kind == "c" else X.astype(dtype)
     x = x.astype(dtype)
@@ -122,6 +118,30 @@ def test_scatter_of_many_repeats(shape: tuple[int, ...]) -> None:
     expected = np.zeros(shape)
     np.add.at(expected, index, bar)
     np.testing.assert_allclose(pullback(bar)[0], expected, rtol=1e-11, atol=1e-12)
+
+
+def test_parts_of_a_large_array_meet() -> None:
+    """Cotangents of views and gathers add up in one array, beside those that come whole."""
+
+    def f(x: Any) -> Any:
+        rows = x[[3, 3, -1]]
+        return np.sum(rows * rows) + np.sum(x * x) + np.sum(x[10:12] * x[11:13]) + x[0, 1] * x[0, 1] * x[-1, 0]
+
+    x = np.cos(np.arange(9000.0)).reshape(900, 10)
+    expected = 2 * x
+    expected[3] += 4 * x[3]
+    expected[-1] += 2 * x[-1]
+    expected[10:12] += x[11:13]
+    expected[11:13] += x[10:12]
+    expected[0, 1] += 2 * x[0, 1] * x[-1, 0]
+    expected[-1, 0] += x[0, 1] ** 2
+    gradient = jg.grad(f)(x)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-14)
+    assert gradient.flags.writeable
+    for part in (lambda x: np.sum(x[3]), lambda x: np.sum(x[[3, 3]])):
+        first, second = jg.grad(part)(x), jg.grad(part)(x)
+        assert not np.may_share_memory(first, second)
+        assert np.sum(first) == part(np.ones((900, 10)))
 
 
 def test_scatter_of_rising_rows() -> None:
@@ -192,9 +212,7 @@ def test_errors_are_numpys(index: Any, error: Any) -> None:
 
 def test_sequence_protocol() -> None:
     x = np.arange(6.0).reshape(3, 2)
-    np.testing.assert_array_equal(
-        jg.grad(lambda x: sum(np.sum(row) * k for k, row in enumerate(x)))(x).T[0], [0, 1, 2]
-    )
+    np.testing.assert_array_equal(jg.grad(lambda x: sum(np.sum(row) * k for k, row in enumerate(x)))(x).T[0], [0, 1, 2])
     a, b = constant(np.array([1.0, 2.0]))
     assert (a._value, b._value) == (1.0, 2.0)
     t = constant(x)

@@ -120,6 +120,12 @@ class _Bars:
         native.take(tape.header, value, array)
         return array
 
+    def open(self, value: int) -> None:
+        """Make the cotangent of a value, zeros if there is none, an array that only the replay knows."""
+        kind = self.tape.types[value]
+        none = self.tape.bar_state(value) == L.BAR_NONE
+        self._give(value, np.zeros(kind.shape, kind.dtype) if none else self.take(value).copy(), L.BAR_ARRAY)
+
     def hand_out(self, value: int) -> Array:
         """Return the cotangent of a value as an array that is the caller's alone."""
         shared = self.tape.bar_state(value) == L.BAR_BORROWED
@@ -192,6 +198,17 @@ def _compile_missing(tape: Tape, row: Sequence[int]) -> bool:
             if op.rule_of(k) is None:
                 raise NoGradientError.op(op.name, (op.operands or ())[k])
             op.vjp_address(k, row[L.ROW_KERNEL] & 1)
+    return True
+
+
+def _open_large(tape: Tape, row: Sequence[int], bars: _Bars) -> bool:
+    """Give a row that native code has stopped at the large array that it adds to. Tell whether it wanted one."""
+    if row[L.ROW_KIND] not in (L.KIND_VIEW, L.KIND_GATHER):
+        return False
+    base = tape.operands_of(row)[0]
+    if tape.types[base].size <= L.SMALL or tape.bar_state(base) not in (L.BAR_NONE, L.BAR_BORROWED):
+        return False
+    bars.open(base)
     return True
 
 
@@ -279,7 +296,7 @@ def _replay_arrays(
                 break
             row = tape.row(at)
             result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
-            if not tape.freed(row) and _compile_missing(tape, row):
+            if not tape.freed(row) and (_compile_missing(tape, row) or _open_large(tape, row, bars)):
                 continue
 
             g = _gather(n_results, result, tape.types, fetch)

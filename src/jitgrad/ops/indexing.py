@@ -106,6 +106,10 @@ def simplified(index: Any) -> Any:
 
 def _getitem(x: Tensor, index: Any) -> Any:
     """Index a tensor in any of NumPy's ways: what native code does not do by itself."""
+    if type(index) is np.ndarray and index.dtype.kind == "i" and index.ndim:
+        packed = np.array(index, dtype=np.intp, order="C")
+        layout: Layout = (packed.shape,)
+        return _record_index(x, packed, _index(x._value, packed, layout=layout, unique=False), layout, False)
     index = simplified(index)
     if is_basic(index):
         return view(getitem_op, x, np.asarray(x._value[index]), {"index": index})

@@ -381,10 +381,25 @@ def _reverse_total(header, row, value):
             narrow[i] = narrow[i] + h if held else h
 
 
+@inline
+def _wants_array(header, row, kind):
+    """Whether a row adds to a part of a large cotangent that is no array of the replay's own yet.
+
+    NumPy's memory is handed out as it is, and where it holds zeros, it is not touched before it is written to.
+    """
+    if kind != L.KIND_VIEW and kind != L.KIND_GATHER:
+        return False
+    base = load(load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS))
+    value = load(header + 8 * L.H_VALUES) + 8 * L.VALUE_WIDTH * base
+    state = load(value + 8 * L.VALUE_BAR_STATE)
+    return load(value + 8 * L.VALUE_SIZE) > L.SMALL and (state == L.BAR_NONE or state == L.BAR_BORROWED)
+
+
 def reverse(self, args, n_args):
     """``(header, first_row, row)``: replay in reverse from ``row`` down, as far as no Python is needed.
 
-    Returns the row that needs Python (a rule, or a VJP kernel that must be compiled), or ``first_row - 1``.
+    Returns the row that needs Python (a rule, a VJP kernel that must be compiled, or an array to add to), or
+    ``first_row - 1``.
     """
     process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
@@ -401,7 +416,7 @@ def reverse(self, args, n_args):
                     return from_int(r)
         elif load(value + 8 * L.VALUE_BAR_STATE) != L.BAR_NONE:
             if load(value + 8 * L.VALUE_ACTIVE) != 0:
-                if load(row + 8 * L.ROW_FREED) == L.FREED:
+                if load(row + 8 * L.ROW_FREED) == L.FREED or _wants_array(header, row, kind):
                     return from_int(r)
                 if kind == L.KIND_VIEW:
                     _reverse_view(header, row, value)
