@@ -54,13 +54,19 @@ def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
     return astype_op(x, dtype=target)
 
 
+def _real_and_complex(rng: np.random.Generator) -> Any:
+    yield from uniform((-3, 3))(rng)
+    yield (rng.uniform(-3, 3, (3, 4)) + 1j * rng.uniform(-3, 3, (3, 4)),), {}
+
+
 real = Op(
     "real",
     lambda x: np.real(x),
     ("x",),
     rules={"x": lambda g, x_t: g if x_t.dtype.kind == "f" else astype_op(g, dtype=x_t.dtype)},
-    samples=uniform((-3, 3)),
+    samples=_real_and_complex,
     numpy=(np.real,),
+    doc=np.real.__doc__,
 )
 
 
@@ -78,8 +84,9 @@ imag = Op(
     lambda x: np.imag(x),
     ("x",),
     rules={"x": _imag_rule},
-    samples=uniform((-3, 3)),
+    samples=_real_and_complex,
     numpy=(np.imag,),
+    doc=np.imag.__doc__,
 )
 
 
