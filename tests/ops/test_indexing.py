@@ -164,6 +164,26 @@ def test_index_may_be_written_to_after_use() -> None:
     np.testing.assert_array_equal(jg.grad(f)(np.arange(3.0)), [1, 1, 0])
 
 
+@pytest.mark.parametrize(
+    ("index", "name"),
+    [
+        (0, "Select"),
+        ((slice(1, 2), 0), "Select"),
+        ((0, slice(1, None)), "Slice"),
+        ((slice(1, 2), slice(None)), "Slice"),
+        (None, "Unsqueeze"),
+        ((slice(None), None), "Unsqueeze"),
+        (..., "Alias"),
+        ([0, 1], "Index"),
+        (X > 3, "Index"),
+    ],
+    ids=repr,
+)
+def test_nodes_have_pytorchs_names(index: Any, name: str) -> None:
+    x = jg.tensor(X, requires_grad=True)
+    assert (x * 2)[index].grad_fn.name() == name + "Backward0"
+
+
 def test_tensors_as_indices() -> None:
     x = np.arange(12.0).reshape(3, 4)
     one = constant(np.array(1))

@@ -96,6 +96,8 @@ class Op:
         The result may be a strided view of the one operand.
     node : str, optional
         What PyTorch calls its node in the graph, without ``Backward0``.
+    node_of : callable, optional
+        The same as a function of the static parameters, where one op stands for several of PyTorch's.
     numpy : tuple of callables
         NumPy functions that stand for exactly this op with these operands and parameters.
     samples : callable
@@ -117,6 +119,7 @@ class Op:
         view: bool = False,
         n_results: int = 1,
         node: str | None = None,
+        node_of: Callable[[dict[str, Any]], str] | None = None,
         numpy: Sequence[Callable[..., Any]] = (),
         discrete: Sequence[str] = (),
         doc: str | None = None,
@@ -131,6 +134,7 @@ class Op:
         self.view = view
         self.n_results = n_results
         self.node = node or "".join(part.capitalize() for part in name.split("_"))
+        self.node_of = node_of
         self.numpy = tuple(numpy)
         self.samples = samples
         self.discrete = frozenset(discrete)
@@ -157,6 +161,10 @@ class Op:
 
     def __reduce__(self) -> Any:
         return _find, (self.name,)
+
+    def node_name(self, params: dict[str, Any]) -> str:
+        """Return the name of the node of a row with these parameters."""
+        return (self.node if self.node_of is None else self.node_of(params)) + "Backward0"
 
     def rule_of(self, k: int) -> Rule | None:
         """Return the VJP rule of operand ``k``."""

@@ -63,7 +63,8 @@ def _stale(tape: Tape, at: int, value: int) -> InplaceError:
 
 
 def _node(tape: Tape, at: int) -> str:
-    return OPS[tape.row(at)[L.ROW_KERNEL] >> 1].node + "Backward0"
+    row = tape.row(at)
+    return OPS[row[L.ROW_KERNEL] >> 1].node_name(tape.params_of(row))
 
 
 def fit(contribution: Any, kind: ArrayType) -> Any:
@@ -167,7 +168,7 @@ def _contributions(
     ids = tape.operands_of(row)
     result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
     if tape.freed(row):
-        raise GraphFreedError.second_backward(op=op.node + "Backward0")
+        raise GraphFreedError.second_backward(op=op.node_name(tape.params_of(row)))
     all_types = tape.types
     values = [value_of(value) if value >= 0 else None for value in ids]
     if row[L.ROW_KIND] == L.KIND_ELEMENTWISE and L.IMMEDIATE in ids:

@@ -54,6 +54,19 @@ def _scatter(x: Array, *, index: Any, shape: tuple[int, ...]) -> Array:
     return z
 
 
+def _node_of(params: dict[str, Any]) -> str:
+    """PyTorch applies the items of an index one after another; the last that does anything names the node."""
+    index = params["index"]
+    for item in reversed(index) if type(index) is tuple else (index,):
+        if item is None:
+            return "Unsqueeze"
+        if type(item) is slice and item != slice(None):
+            return "Slice"
+        if type(item) is int:
+            return "Select"
+    return "Alias"
+
+
 getitem_op: Op = Op(
     "getitem",
     lambda x, *, index: np.asarray(x[index]),
@@ -62,6 +75,7 @@ getitem_op: Op = Op(
     linear="each",
     view=True,
     node="Select",
+    node_of=_node_of,
     samples=lambda rng: [
         ((rng.normal(size=(3, 4)),), {"index": index})
         for index in (1, (2, -1), slice(None, None, -2), (slice(1, 3), None, 0), (..., slice(3, 0, -1)))

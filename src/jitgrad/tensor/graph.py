@@ -82,7 +82,8 @@ def _accumulator(leaf: Tensor) -> AccumulateGrad:
 
 
 def _row_name(tape: Tape, vid: int) -> str:
-    return OPS[tape.row(tape.producer(vid))[L.ROW_KERNEL] >> 1].node + "Backward0"
+    row = tape.row(tape.producer(vid))
+    return OPS[row[L.ROW_KERNEL] >> 1].node_name(tape.params_of(row))
 
 
 def _before_aliases(tape: Tape, vid: int) -> int:
