@@ -11,6 +11,7 @@ from jitgrad.core.elementwise import Elementwise, elementwise
 from jitgrad.core.op import Op
 from jitgrad.core.protocol import answers, method, operator
 from jitgrad.core.samples import uniform
+from jitgrad.core.tensor import Tensor, constant
 from jitgrad.core.types import ArrayType
 
 add = elementwise(
@@ -222,6 +223,16 @@ ldexp = Op(
     samples=lambda rng: [((rng.uniform(-3, 3, (3, 4)), rng.integers(-3, 4, (4,))), {})],
     doc=np.ldexp.__doc__,
 )
+
+
+@answers(np.frexp)
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """Mantissa and exponent of two, as `numpy.frexp`; the exponent has no derivative."""
+    if type(x) is not Tensor:
+        mantissa, exponent = np.frexp(x)
+        return mantissa, exponent
+    exponent = np.frexp(x._value)[1]
+    return ldexp(x, -exponent), constant(np.asarray(exponent))
 
 
 def _modf_rule(g: Any) -> Any:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from jitgrad.core.elementwise import Elementwise, elementwise
-from jitgrad.core.op import Array, Op
+from jitgrad.core.op import Array, Op, apply
 from jitgrad.core.protocol import answers, method, plain
 from jitgrad.core.samples import uniform
 from jitgrad.core.tensor import Tensor, constant
+from jitgrad.kernels import layout as L
 from jitgrad.ops.arithmetic import positive
 from jitgrad.ops.casting import asarray
 
@@ -21,10 +22,16 @@ _MISSING: Any = np._NoValue
 class _Where(Elementwise):
     """`where`: its contributions are the cotangent itself or 0, never a product with 0."""
 
+    record = Op.record  # its condition is no operand of native rows
+
+    def _forward(self, *values: Any) -> Any:
+        return np.where(*values)
+
     def contribution(self, k: int, g: Any, residuals: Sequence[Any]) -> Any:
         """Return the cotangent where operand ``k`` was chosen."""
         (condition,) = residuals
-        return self.call(condition, g, 0.0) if k == 1 else self.call(condition, 0.0, g)
+        choose = self.call if type(g) is Tensor else np.where
+        return choose(condition, g, 0.0) if k == 1 else choose(condition, 0.0, g)
 
 
 def _where_samples(rng: np.random.Generator) -> Any:
@@ -59,15 +66,18 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING, /) -> Any:
 
     With the condition alone, the indices of its non-zero elements.
     """
-    condition = plain(condition)
+    condition = condition._value if type(condition) is Tensor else plain(condition)
     if x is _MISSING and y is _MISSING:
         return np.where(condition)
     if x is _MISSING or y is _MISSING:
         raise ValueError("either both or neither of x and y should be given")
-    x, y = (asarray(branch) if isinstance(branch, (list, tuple)) else branch for branch in (x, y))
+    if isinstance(x, (list, tuple)):
+        x = asarray(x)
+    if isinstance(y, (list, tuple)):
+        y = asarray(y)
     if type(x) is not Tensor and type(y) is not Tensor:
         return np.where(condition, x, y)
-    return where_op.call(np.asarray(condition), x, y)
+    return apply(where_op, (np.asarray(condition), x, y), {})
 
 
 def _share_of_arrays(x: Any, y: Any) -> Any:
@@ -145,20 +155,22 @@ clip_op = elementwise(
 
 
 def _clip(a: Any, low: Any, high: Any) -> Any:
-    a = asarray(a)
-    low, high = (asarray(bound) if isinstance(bound, (list, tuple)) else bound for bound in (low, high))
-    if not any(type(value) is Tensor for value in (a, low, high)):
+    a, low, high = (asarray(v) if isinstance(v, (list, tuple)) else v for v in (a, low, high))
+    if not (type(a) is Tensor or type(low) is Tensor or type(high) is Tensor):
         return np.clip(a, low, high)
-    if low is None or high is None:
-        if low is None and high is None:
-            return positive.call(a) if a.dtype.kind in "fc" else constant(a._value.copy())
-        return maximum.call(a, low) if high is None else minimum.call(a, high)
+    a = asarray(a)
+    if low is None and high is None:
+        return positive.call(a) if a.dtype.kind in "fc" else constant(a._value.copy())
+    if high is None:
+        return maximum.call(a, low)
+    if low is None:
+        return minimum.call(a, high)
     if a.dtype.kind == "f":
+        scalar = (float, int)
+        if type(low) in scalar and type(high) in scalar and a._type.size <= L.SMALL:
+            return minimum.call(maximum.call(a, low), high)  # two native rows cost less than one general
         # of a's dtype, as a Python scalar is taken to be: so that the rules too stay in float32
-        low, high = (
-            np.asarray(bound, dtype=a.dtype) if type(bound) is float or type(bound) is int else bound
-            for bound in (low, high)
-        )
+        low, high = (np.asarray(b, dtype=a.dtype) if type(b) in scalar else b for b in (low, high))
     return clip_op.call(a, low, high)
 
 
