@@ -14,6 +14,7 @@ import pytest
 import jitgrad as jg
 from jitgrad.core.op import FUNCTIONS, NAMESPACE
 from jitgrad.core.tensor import Tensor, constant
+from jitgrad.errors import NoGradientError
 
 mpmath.mp.dps = 60
 INF, NAN = math.inf, math.nan
@@ -308,6 +309,16 @@ def test_absolute_and_sign_at_zero() -> None:
         assert derivatives(f, 0.0, 2) == [0.0, 0.0]
         assert derivatives(f, -2.0, 2) == [-1.0, 0.0]
     assert derivatives(np.sign, 0.0, 2) == [0.0, 0.0]
+
+
+def test_absolute_of_complex_numbers() -> None:
+    z = np.array([3.0 + 4.0j, -1.0, 0.0])
+    out, pullback = jg.vjp(np.abs, z)
+    np.testing.assert_array_equal(out, [5.0, 1.0, 0.0])
+    np.testing.assert_allclose(pullback(np.ones(3))[0], [0.6 - 0.8j, -1.0, 0.0], rtol=1e-15)
+    np.testing.assert_allclose(jg.jvp(np.abs, (z,), (np.array([1.0j, 1.0, 1.0]),))[1], [0.8, -1.0, 0.0])
+    with pytest.raises(NoGradientError, match="complex"):
+        jg.vjp(np.sign, z)[1](z)
 
 
 def test_steps_have_derivative_zero() -> None:

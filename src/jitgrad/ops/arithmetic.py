@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from jitgrad.core.protocol import answers, method, operator
 from jitgrad.core.samples import uniform
 from jitgrad.core.tensor import Tensor, constant
 from jitgrad.core.types import ArrayType
+from jitgrad.errors import NoGradientError
+from jitgrad.ops.casting import real
 
 add = elementwise(
     "add",
@@ -106,23 +109,56 @@ positive = elementwise(
     samples=uniform((-3, 3)),
 )
 
-sign = elementwise(
+
+class _Sign(Elementwise):
+    """`sign`: its derivative at complex numbers, ``z / abs(z)``, is no multiple of a tangent."""
+
+    def contribution(self, k: int, g: Any, residuals: Sequence[Any]) -> Any:
+        """Return 0, or refuse."""
+        if g.dtype.kind == "c":
+            raise NoGradientError("sign of complex numbers has no derivative that jitgrad knows: write z / abs(z)")
+        return super().contribution(k, g, residuals)
+
+
+class _Absolute(Elementwise):
+    """`absolute`: of a complex number it is real, and moves by the real part of ``conj(sign(z))`` times a tangent."""
+
+    def contribution(self, k: int, g: Any, residuals: Sequence[Any]) -> Any:
+        """Return what a cotangent, which is real, or a tangent contributes."""
+        (x,) = residuals
+        if x.dtype.kind != "c":
+            return super().contribution(k, g, residuals)
+        product = multiply_no_nan(g, conjugate(sign(x)))
+        return real(product) if g.dtype.kind == "c" else product
+
+
+sign = _Sign(
     "sign",
     lambda x: x if x != x else (1.0 if x > 0 else (-1.0 if x < 0 else 0.0)),
-    x=lambda: 0.0,
-    numpy=np.sign,
+    ("x",),
+    {"x": lambda: 0.0},
+    fallback=np.sign,
     absorbing="both",
+    node=None,
+    numpy=(np.sign,),
     samples=uniform((-3, 3)),
+    linear=None,
+    doc=np.sign.__doc__,
 )
 
 # At 0 the derivative is taken to be 0, the middle of -1 and 1.
-absolute = elementwise(
+absolute = _Absolute(
     "absolute",
     lambda x: abs(x),
-    x=lambda x: sign(x),
-    numpy=np.absolute,
+    ("x",),
+    {"x": lambda x: sign(x)},
+    fallback=np.absolute,
+    absorbing=True,
     node="Abs",
+    numpy=(np.absolute,),
     samples=uniform((-3, 3)),
+    linear=None,
+    doc=np.absolute.__doc__,
 )
 
 fabs = elementwise(
