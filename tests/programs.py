@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 __all__ = ["Program", "Step", "complex_step", "programs"]
 
 Shape = tuple[int, ...]
-_LIMIT = 50.0  # no value of a program may be larger than this, whatever inputs within [-2, 2] it is given
 _INPUT_BOUND = 2.0
+
+_SHAPES: list[Shape] = [(), (1,), (3,), (4,), (2, 3), (3, 4), (3, 1), (1, 4), (2, 3, 2), (4, 3)]
+_LARGE_SHAPES: list[Shape] = [(), (1,), (5000,), (70, 80), (80,), (70, 1), (1, 80), (80, 70), (2, 3, 1000)]
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,7 @@ class Step:
     params: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        return (
-            f"{self.function}({', '.join([f'v{k}' for k in self.operands] + [repr(p) for p in self.params])})"
-        )
+        return f"{self.function}({', '.join([f'v{k}' for k in self.operands] + [repr(p) for p in self.params])})"
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,10 @@ _BINARY: dict[str, Callable[[float, float], float]] = {
 class _Builder:
     """Draws steps one by one, and keeps the shape and the bound of every value."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
+    def __init__(self, draw: st.DrawFn, limit: float, max_size: int) -> None:
         self.draw = draw
+        self.limit = limit
+        self.max_size = max_size
         self.shapes: list[Shape] = []
         self.bounds: list[float] = []
         self.steps: list[Step] = []
@@ -170,7 +172,7 @@ class _Builder:
     ) -> None:
         """Append a step, unless its result might be too large."""
         size = int(np.prod(shape, dtype=np.int64))
-        if bound <= _LIMIT and 0 < size <= 64 and len(shape) <= 4:
+        if bound <= self.limit and 0 < size <= self.max_size and len(shape) <= 4:
             self.steps.append(Step(function, operands, params))
             self.shapes.append(shape)
             self.bounds.append(bound)
@@ -228,9 +230,7 @@ class _Builder:
         several = [tuple(range(len(shape))), (0, -1)] if len(shape) > 1 else [(0,)]
         axes = self.choice([None, *range(-len(shape), len(shape)), *several])
         keepdims = self.draw(st.booleans())
-        gone = (
-            set(range(len(shape))) if axes is None else {a % len(shape) for a in np.atleast_1d(axes).tolist()}
-        )
+        gone = set(range(len(shape))) if axes is None else {a % len(shape) for a in np.atleast_1d(axes).tolist()}
         n = int(np.prod([shape[d] for d in gone], dtype=np.int64))
         left = tuple(1 if d in gone else m for d, m in enumerate(shape) if keepdims or d not in gone)
         self.add(name, (k,), (axes, keepdims), left, self.bounds[k] * (n if name == "sum" else 1))
@@ -258,9 +258,7 @@ class _Builder:
         k = self.value()
         assert k is not None
         shape, bound = self.shapes[k], self.bounds[k]
-        name = self.choice(
-            ("reshape", "transpose", "broadcast", "expand", "flip", "roll", "concatenate", "stack")
-        )
+        name = self.choice(("reshape", "transpose", "broadcast", "expand", "flip", "roll", "concatenate", "stack"))
         size = int(np.prod(shape, dtype=np.int64))
         n = len(shape)
         if name == "reshape":
@@ -293,9 +291,7 @@ class _Builder:
         name = self.choice(("slice", "slice_last", "pick", "gather", "gather_pairs", "mask"))
         n = shape[-1] if name == "slice_last" else shape[0]
         if name in ("slice", "slice_last"):
-            cut = slice(
-                *(self.choice([None, *range(-n, n)]) for _ in range(2)), self.choice((None, 1, 2, -1, -2))
-            )
+            cut = slice(*(self.choice([None, *range(-n, n)]) for _ in range(2)), self.choice((None, 1, 2, -1, -2)))
             m = len(range(n)[cut])
             left = (*shape[:-1], m) if name == "slice_last" else (m, *shape[1:])
             self.add(name, (k,), (cut.start, cut.stop, cut.step), left, bound)
@@ -310,7 +306,8 @@ class _Builder:
             columns = tuple(self.integer(0, shape[1] - 1) for _ in range(m))
             self.add(name, (k,), (rows, columns), (m, *shape[2:]), bound)
         elif name == "mask":
-            mask = tuple(self.draw(st.booleans()) for _ in range(n))
+            pattern = self.draw(st.lists(st.booleans(), min_size=min(n, 6), max_size=min(n, 6)))
+            mask = tuple(pattern[i % len(pattern)] for i in range(n))
             self.add(name, (k,), (mask,), (sum(mask), *shape[1:]), bound)
 
 
@@ -332,10 +329,14 @@ def _contracts(name: str, a: Shape, b: Shape) -> bool:
 
 
 @st.composite
-def programs(draw: st.DrawFn, max_steps: int = 12) -> Program:
-    """Draw programs of one to three inputs and up to so many steps."""
-    builder = _Builder(draw)
-    shapes = st.sampled_from([(), (1,), (3,), (4,), (2, 3), (3, 4), (3, 1), (1, 4), (2, 3, 2), (4, 3)])
+def programs(draw: st.DrawFn, max_steps: int = 12, large: bool = False) -> Program:
+    """Draw programs of one to three inputs and up to so many steps.
+
+    The values of large ones lie on both sides of where small arrays end, which are replayed in another way. No value
+    is larger than a limit, whatever inputs within [-2, 2] the program is given.
+    """
+    builder = _Builder(draw, *((1e6, 20_000) if large else (50.0, 64)))
+    shapes = st.sampled_from(_LARGE_SHAPES if large else _SHAPES)
     inputs = tuple(draw(st.lists(shapes, min_size=1, max_size=3)))
     builder.shapes += inputs
     builder.bounds += [_INPUT_BOUND] * len(inputs)

@@ -31,6 +31,16 @@ def inner(left: Any, right: Any) -> tuple[float, float]:
 @thorough
 @given(programs(), seeds)
 def test_derivatives_are_those_of_a_complex_step(program: Program, seed: int) -> None:
+    check_first_derivatives(program, seed)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(programs(large=True), seeds)
+def test_derivatives_of_large_programs_are_those_of_a_complex_step(program: Program, seed: int) -> None:
+    check_first_derivatives(program, seed)
+
+
+def check_first_derivatives(program: Program, seed: int) -> None:
     inputs, u = program.inputs(seed), directions(program, seed)
     everything = tuple(range(len(inputs)))
     expected_value = program.run(np, *inputs)

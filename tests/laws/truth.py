@@ -102,14 +102,18 @@ def _slope_of_power(x: Number, y: Number) -> Number:
         return y * mp.power(x, y - 1)
 
 
+def _power_of(base: Number, x: Number) -> Number:
+    return mp.exp(x) if base is mp.e else mp.power(base, x)
+
+
 def _softened(x: Number, y: Number, base: Number) -> Number:
     """log(base**x + base**y) / log(base) without a loss of digits."""
     large, small = max(x, y), min(x, y)
-    return large + mp.log1p(mp.power(base, small - large)) / mp.log(base)
+    return large + mp.log1p(_power_of(base, small - large)) / mp.log(base)
 
 
 def _logistic_of(x: Number, y: Number, base: Number) -> Number:
-    return 1 / (1 + mp.power(base, y - x))
+    return 1 / (1 + _power_of(base, y - x))
 
 
 def _logistic_slope(x: Number) -> Number:
