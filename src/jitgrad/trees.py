@@ -25,9 +25,7 @@ def register_dataclass(cls: type[C], /, *, static: Iterable[str] = ()) -> type[C
 
 
 @overload
-def register_dataclass(
-    cls: None = None, /, *, static: Iterable[str] = ()
-) -> Callable[[type[C]], type[C]]: ...
+def register_dataclass(cls: None = None, /, *, static: Iterable[str] = ()) -> Callable[[type[C]], type[C]]: ...
 
 
 @dataclass_transform()
@@ -86,9 +84,7 @@ def register_dataclass(cls: type[C] | None = None, /, *, static: Iterable[str] =
                 raise TypeError(f"static names {name!r}, which is no field that {cls.__name__}() takes")
         for name, parameter in inspect.signature(made).parameters.items():
             if name not in names and parameter.default is parameter.empty:
-                raise TypeError(
-                    f"{cls.__name__}() needs {name!r}, which an instance does not keep as a field"
-                )
+                raise TypeError(f"{cls.__name__}() needs {name!r}, which an instance does not keep as a field")
         fixed = tuple(name for name in names if name in settings)
         varying = tuple(name for name in names if name not in settings)
 
@@ -99,9 +95,7 @@ def register_dataclass(cls: type[C] | None = None, /, *, static: Iterable[str] =
         def unflatten(kept: Any, values: Iterable[Any]) -> Any:
             return made(**dict(zip(varying, values, strict=True)), **dict(zip(fixed, kept, strict=True)))
 
-        optree.register_pytree_node(
-            made, flatten, unflatten, path_entry_type=optree.GetAttrEntry, namespace=NAMESPACE
-        )
+        optree.register_pytree_node(made, flatten, unflatten, path_entry_type=optree.GetAttrEntry, namespace=NAMESPACE)
         registered: type[C] = made
         return registered
 

@@ -249,9 +249,7 @@ def test_chains_at_second_order() -> None:
     assert jg.jvp(jg.grad(lambda x: long_sum(x, 2000)), (0.25,), (1.0,))[1] == pytest.approx(4000.0)
 
 
-@pytest.mark.parametrize(
-    "n", [0, 1, 30, 31, 32, 33, 62, 63, 64, 65, 126, 127, 128, 129, 130, 254, 255, 256, 257, 600]
-)
+@pytest.mark.parametrize("n", [0, 1, 30, 31, 32, 33, 62, 63, 64, 65, 126, 127, 128, 129, 130, 254, 255, 256, 257, 600])
 @pytest.mark.parametrize("kind", ["native", "rule", "view", "several"])
 def test_tapes_of_any_length(n: int, kind: str) -> None:
     """On both sides of wherever the tape's tables have to grow."""

@@ -136,12 +136,8 @@ def test_argnums(argnums: Any, expected: Any) -> None:
     assert jg.elementwise_grad(volume, argnums)(2.0, 3.0, 5.0) == expected
 
 
-@pytest.mark.parametrize(
-    "argnums", [3, -4, (0, 3), 1.0, "0", None, True, (), (0, 0), (0, -3), (0, 1.0), (0, True)]
-)
-@pytest.mark.parametrize(
-    "transform", [jg.grad, jg.value_and_grad, jg.jacobian, jg.elementwise_grad, jg.hessian]
-)
+@pytest.mark.parametrize("argnums", [3, -4, (0, 3), 1.0, "0", None, True, (), (0, 0), (0, -3), (0, 1.0), (0, True)])
+@pytest.mark.parametrize("transform", [jg.grad, jg.value_and_grad, jg.jacobian, jg.elementwise_grad, jg.hessian])
 def test_argnums_that_name_no_argument(transform: Any, argnums: Any) -> None:
     with pytest.raises(ArgnumsError):
         transform(volume, argnums)(2.0, 3.0, 5.0)
