@@ -25,9 +25,11 @@ class Linear:
         self.bias = jg.zeros(n_outputs, requires_grad=True)
 
     def __call__(self, x):
+        """Return one row of outputs for each row of inputs."""
         return x @ self.weight + self.bias
 
     def parameters(self):
+        """List what is to be trained."""
         return [self.weight, self.bias]
 
 

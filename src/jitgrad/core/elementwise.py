@@ -42,7 +42,7 @@ def _global_names(code: types.CodeType) -> list[str]:
     return [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"]
 
 
-def _fingerprint(function: Callable[..., Any]) -> tuple[Any, ...]:
+def _fingerprint(function: Callable[..., Any] | str) -> tuple[Any, ...]:
     """What a scalar function means: its own code and the value expressions of the ops that it calls."""
     if isinstance(function, str):
         return (function,)
@@ -336,15 +336,15 @@ def elementwise(
     functions = tuple(numpy) if isinstance(numpy, Sequence) else (numpy,)
     operands = tuple(partials) if isinstance(value, str) else tuple(inspect.signature(value).parameters)
     if fallback is None:
-        fallback = functions[0] if functions else value
-    if isinstance(fallback, str):
-        raise TypeError(f"{name} needs a fallback for dtypes that have no kernel")
+        if not functions and isinstance(value, str):
+            raise TypeError(f"{name} needs a fallback for dtypes that have no kernel")
+        fallback = functions[0] if functions else value  # type: ignore[assignment]
     return Elementwise(
         name,
         value,
         operands,
         partials,
-        fallback=fallback,
+        fallback=fallback,  # type: ignore[arg-type]
         absorbing=absorbing,
         node=node,
         numpy=functions,

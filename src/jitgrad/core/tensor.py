@@ -111,7 +111,7 @@ def sweep(views: list[weakref.ref[Tensor]]) -> None:
 
 
 native.introduce_tensor(
-    Tensor, tuple(array_type((), np.dtype(name)) for name in ("float64", "float32")), type_of, sweep
+    Tensor, (array_type((), np.dtype("float64")), array_type((), np.dtype("float32"))), type_of, sweep
 )
 _new = object.__new__
 

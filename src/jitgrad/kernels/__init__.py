@@ -1,0 +1,1 @@
+"""What runs natively: vector math, loops, the entry points of a tape, and the cache of compiled code."""

@@ -16,7 +16,7 @@ I64 = ir.IntType(64)
 
 
 def _pointer_to(numba_type: Any, llvm_type: ir.Type) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def pointer(typingctx: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.inttoptr(args[0], llvm_type.as_pointer())
@@ -32,7 +32,7 @@ pointer_i8 = _pointer_to(types.int64, I64)
 pointer_i4 = _pointer_to(types.int32, ir.IntType(32))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def load(typingctx: Any, address: Any) -> Any:
     """The int64 at an address."""
 
@@ -42,7 +42,7 @@ def load(typingctx: Any, address: Any) -> Any:
     return types.int64(types.int64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def store(typingctx: Any, address: Any, value: Any) -> Any:
     """Write an int64 to an address."""
 
@@ -53,7 +53,7 @@ def store(typingctx: Any, address: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
-@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@intrinsic(prefer_literal=True)
 def scratch(typingctx: Any, n_words: Any) -> Any:
     """The address of ``n_words`` (a literal) int64 words on the stack of the calling function."""
     if not isinstance(n_words, types.IntegerLiteral):

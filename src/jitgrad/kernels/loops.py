@@ -51,7 +51,7 @@ def _kernel(names: list[str], body: str, dtype: str, accumulate: bool, functions
     branch = "    "
     for scalar in product((False, True), repeat=len(names)):
         # one scalar at most: more of them are rare, and every loop costs compile time
-        if len(names) > 1 and sum(scalar) > 1 or len(names) == 1 and scalar[0] or accumulate and scalar[0]:
+        if sum(scalar) > 1 or (scalar[0] and (accumulate or len(names) == 1)):
             continue
         loop = _loop(names, accumulate, body, scalar, itemsize)
         lines.append(f"{branch}{loop[0]}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import optree
@@ -27,14 +27,12 @@ _ONE_TYPE = type_of(_ONE)
 
 def _outputs(tree: Any, session: Session) -> Any:
     """What a transform hands out for the results of the function that it traced."""
-    if not isinstance(tree, (tuple, list, dict)) and type(tree) is not Tensor:
-        leaves, spec = flatten(tree)
-        if len(leaves) == 1 and leaves[0] is tree:
-            return tree
-        return optree.tree_unflatten(spec, [result(leaf, session.nested) for leaf in leaves])
     if type(tree) is Tensor:
         return result(tree, session.nested)
-    return optree.tree_map(lambda leaf: result(leaf, session.nested), tree, namespace=NAMESPACE)
+    leaves, spec = flatten(tree)
+    if len(leaves) == 1 and leaves[0] is tree:
+        return tree
+    return optree.tree_unflatten(spec, [result(leaf, session.nested) for leaf in leaves])
 
 
 def _unflatten(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
@@ -370,7 +368,6 @@ def stop_gradient(x: T) -> T:
     >>> jg.grad(lambda x: x * jg.stop_gradient(x))(3.0)
     np.float64(3.0)
     """
-    stopped: T = optree.tree_map(
-        lambda leaf: constant(leaf._value) if type(leaf) is Tensor else leaf, x, namespace=NAMESPACE
-    )
-    return stopped
+    leaves, spec = flatten(x)
+    stopped: Any = [constant(leaf._value) if type(leaf) is Tensor else leaf for leaf in leaves]
+    return cast("T", optree.tree_unflatten(spec, stopped))

@@ -173,7 +173,7 @@ def _any_requires_grad(arguments: Any) -> bool:
     return False
 
 
-_LEAF = optree.tree_structure(0.0)
+_LEAF: optree.PyTreeSpec = optree.tree_structure(0.0)  # type: ignore[arg-type]
 
 
 def call(
@@ -194,7 +194,7 @@ def call(
         leaves, spec = [chosen], _LEAF
     else:
         leaves, spec = flatten(chosen)
-    entered = []
+    entered: list[Tensor] = []
     for leaf in leaves:
         if not _differentiable(leaf):
             raise _input_error(transform, leaf, len(entered), chosen, positions, several)
