@@ -134,10 +134,7 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
     ),
     (
         errors.NonLeafError.deepcopy(),
-        (
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-            "moment."
-        ),
+        ("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."),
         ["detach()", "clone()"],
     ),
     (
@@ -399,11 +396,7 @@ def test_message_begins_with_pytorchs_words_and_says_what_to_do(
 
 
 def test_every_class_is_public_and_has_the_built_ins_one_would_catch() -> None:
-    defined = {
-        member
-        for member in vars(errors).values()
-        if isinstance(member, type) and issubclass(member, Exception)
-    }
+    defined = {member for member in vars(errors).values() if isinstance(member, type) and issubclass(member, Exception)}
     assert defined == {errors.JitgradError, *public_classes()}
     assert set(public_classes()) == set(BUILT_INS)
     for cls, built_ins in BUILT_INS.items():

@@ -16,9 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.peers", description=__doc__.partition("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__.partition("\n")[0])
     rows = sorted({row.key for section in SECTIONS.values() for row in section.rows})
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.peers",
@@ -34,9 +32,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help=f"of {', '.join(SECTIONS)}",
     )
     parser.add_argument("--workloads", nargs="+", choices=rows, metavar="NAME", help=f"of {', '.join(rows)}")
-    parser.add_argument(
-        "--tools", nargs="+", choices=tools.TOOLS, metavar="NAME", help=f"of {', '.join(tools.TOOLS)}"
-    )
+    parser.add_argument("--tools", nargs="+", choices=tools.TOOLS, metavar="NAME", help=f"of {', '.join(tools.TOOLS)}")
     parser.add_argument("--rounds", type=int, default=11, help="turns that each tool gets (11)")
     parser.add_argument(
         "--limit",
@@ -67,9 +63,7 @@ def run_section(name: str, arguments: argparse.Namespace, console: Console) -> d
     wanted = [tool for tool in section.tools if arguments.tools is None or tool in arguments.tools]
     absent = {tool: lacking for tool in wanted if (lacking := tools.missing(tool))}
     used = [tool for tool in wanted if tool not in absent]
-    rows: list[Row] = [
-        row for row in section.rows if arguments.workloads is None or row.key in arguments.workloads
-    ]
+    rows: list[Row] = [row for row in section.rows if arguments.workloads is None or row.key in arguments.workloads]
     options = run.Options(
         rounds=3 if arguments.quick else arguments.rounds,
         budget=0.03 if arguments.quick else 0.2,

@@ -30,9 +30,7 @@ def draw_section(axes: Any, section: dict[str, Any]) -> None:
     lines = [line for line in section["lines"] if "median" in line["cells"].get(base, {})]
     labels = []
     for height, line in enumerate(reversed(lines)):
-        labels.append(
-            f"{title(line)}\n{TOOLS[base].label}: {amount(line['cells'][base]['median'], line['measure'])}"
-        )
+        labels.append(f"{title(line)}\n{TOOLS[base].label}: {amount(line['cells'][base]['median'], line['measure'])}")
         axes.axhline(height, color="0.9", zorder=0)
         for tool, (marker, color) in MARKERS.items():
             cell = line["cells"].get(tool, {})

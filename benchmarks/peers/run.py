@@ -51,9 +51,7 @@ class Process:
         ours, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()
-            self.popen = environment.start(
-                "benchmarks.peers.worker", [tool, str(descriptor)], pass_fds=(descriptor,)
-            )
+            self.popen = environment.start("benchmarks.peers.worker", [tool, str(descriptor)], pass_fds=(descriptor,))
         self.connection = Connection(ours.detach())
 
     def request(self, method: str, argument: Any = None, timeout: float | None = None) -> Any:
@@ -191,9 +189,7 @@ def run_once(module: str, tool: str, workload: str, limit: float) -> tuple[float
     return taken, json.loads(output)
 
 
-def measure_processes(
-    row: Row, tools: list[str], base: str, options: Options, advance: Advance
-) -> dict[str, Cell]:
+def measure_processes(row: Row, tools: list[str], base: str, options: Options, advance: Advance) -> dict[str, Cell]:
     """Measure new processes: the time from start to end, or peak memory."""
     cells: dict[str, Cell] = {}
     module = f"benchmarks.peers.{row.measure}"

@@ -141,7 +141,6 @@ class NoGraphError(JitgradError, RuntimeError):
         advice = "Call requires_grad_() on one of the tensors that it is computed from, before computing it."
         return cls(_compose(words, advice))
 
-
     @classmethod
     def hook(cls) -> Self:
         """Say that a tensor will never have a gradient that a hook could be called with."""
@@ -198,8 +197,7 @@ class GradientShapeError(JitgradError, RuntimeError):
             f"has a shape of {output_shape}."
         )
         advice = (
-            f"Pass a gradient of shape {output_shape} for the output computed{_by(op)}; gradients are not "
-            "broadcast."
+            f"Pass a gradient of shape {output_shape} for the output computed{_by(op)}; gradients are not broadcast."
         )
         return cls(_compose(words, advice, where))
 
@@ -212,7 +210,6 @@ class GradientShapeError(JitgradError, RuntimeError):
         )
         advice = "Reshape or broadcast the gradient before assigning it, or assign None to clear it."
         return cls(_compose(words, advice))
-
 
     @classmethod
     def hook(cls, name: str, hook_shape: Shape, shape: Shape) -> Self:
@@ -310,8 +307,7 @@ class NonLeafError(JitgradError, RuntimeError):
     def deepcopy(cls, *, op: str | None = None) -> Self:
         """Say that a computed tensor cannot be copied with its record."""
         words = (
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-            "moment."
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )
         advice = f"Of what was computed{_by(op)}, copy the value: detach() it first, or record a clone()."
         return cls(_compose(words, advice))
@@ -495,9 +491,7 @@ class DifferentiationTypeError(JitgradError, TypeError):
     @classmethod
     def input_type(cls, transform: str, position: str, kind: type) -> Self:
         """Say that an argument is not made of numbers."""
-        words = (
-            f"{transform} needs numbers, arrays or containers of them, but {position} is a {kind.__name__}"
-        )
+        words = f"{transform} needs numbers, arrays or containers of them, but {position} is a {kind.__name__}"
         advice = "Leave it out of argnums, or bind it beforehand with functools.partial."
         return cls(_compose(words, advice))
 
@@ -536,9 +530,7 @@ class DifferentiationTypeError(JitgradError, TypeError):
     def aux(cls, transform: str, kind: type) -> Self:
         """Say that `has_aux=True` was passed with a function that does not return a pair."""
         words = "output of function f should be a tuple: (output, aux) if has_aux is True"
-        advice = (
-            f"The function given to {transform} returned {kind.__name__}: return a pair, or omit has_aux."
-        )
+        advice = f"The function given to {transform} returned {kind.__name__}: return a pair, or omit has_aux."
         return cls(_compose(words, advice))
 
 
@@ -686,7 +678,6 @@ class DtypeError(JitgradError, TypeError):
         words = f"{op} does not take dtype {dtype}"
         advice = f"It takes {accepted}: convert with astype."
         return cls(_compose(words, advice, where))
-
 
     @classmethod
     def index(cls, dtype: DType, shape: Shape) -> Self:

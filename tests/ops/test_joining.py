@@ -263,9 +263,7 @@ def test_pad_with_a_tensor_as_value() -> None:
 
 def test_pad_of_infinite_elements() -> None:
     x = np.array([np.inf, np.nan])
-    np.testing.assert_array_equal(
-        jg.vjp(lambda x: np.pad(x, 1, constant_values=2.0), x)[0], [2, np.inf, np.nan, 2]
-    )
+    np.testing.assert_array_equal(jg.vjp(lambda x: np.pad(x, 1, constant_values=2.0), x)[0], [2, np.inf, np.nan, 2])
 
 
 @pytest.mark.parametrize(

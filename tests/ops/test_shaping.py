@@ -166,9 +166,7 @@ def test_several_at_least() -> None:
 
 
 def test_lists_of_tensors_are_arrays() -> None:
-    grad = jg.grad(lambda x: np.sum(jnp.reshape([[x[0], x[1]], [x[2], 1.0]], -1) * np.arange(1.0, 5.0)))(
-        np.ones(3)
-    )
+    grad = jg.grad(lambda x: np.sum(jnp.reshape([[x[0], x[1]], [x[2], 1.0]], -1) * np.arange(1.0, 5.0)))(np.ones(3))
     np.testing.assert_array_equal(grad, [1, 2, 3])
 
 

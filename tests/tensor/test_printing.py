@@ -947,9 +947,7 @@ tensor([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 
 
 @pytest.mark.parametrize(("value", "expected", "suffixes", "options"), CASES)
-def test_prints_as_pytorch(
-    value: np.ndarray, expected: str, suffixes: dict[str, Any], options: dict[str, Any]
-) -> None:
+def test_prints_as_pytorch(value: np.ndarray, expected: str, suffixes: dict[str, Any], options: dict[str, Any]) -> None:
     with printoptions(**options):
         assert format_tensor(value, **suffixes) == expected
     assert get_printoptions() == FACTORY

@@ -77,15 +77,11 @@ def numba_value_and_grad(nb: Any) -> Any:
         for n in range(STEPS - 1, -1, -1):
             w = H / 6
             u4, v4 = pull_rates(bar, p, us[n, 3], vs[n, 3], w * bar_u, w * bar_v)
-            u3, v3 = pull_rates(
-                bar, p, us[n, 2], vs[n, 2], 2.0 * w * bar_u + H * u4, 2.0 * w * bar_v + H * v4
-            )
+            u3, v3 = pull_rates(bar, p, us[n, 2], vs[n, 2], 2.0 * w * bar_u + H * u4, 2.0 * w * bar_v + H * v4)
             u2, v2 = pull_rates(
                 bar, p, us[n, 1], vs[n, 1], 2.0 * w * bar_u + 0.5 * H * u3, 2.0 * w * bar_v + 0.5 * H * v3
             )
-            u1, v1 = pull_rates(
-                bar, p, us[n, 0], vs[n, 0], w * bar_u + 0.5 * H * u2, w * bar_v + 0.5 * H * v2
-            )
+            u1, v1 = pull_rates(bar, p, us[n, 0], vs[n, 0], w * bar_u + 0.5 * H * u2, w * bar_v + 0.5 * H * v2)
             bar_u += u1 + u2 + u3 + u4
             bar_v += v1 + v2 + v3 + v4
         bar[4] = bar_u

@@ -74,6 +74,10 @@ def _compilable(function: Callable[..., Any] | str) -> Any:
     return njit(error_model="numpy", fastmath={"contract"}, forceinline=True)(rebound)
 
 
+def _is_array(value: Any, dtype: np.dtype[Any]) -> bool:
+    return type(value) is not Tensor and value.dtype is dtype
+
+
 class Elementwise(Op):
     """An op whose result at each position depends on its operands there, with NumPy's broadcasting."""
 
@@ -214,14 +218,14 @@ class Elementwise(Op):
     def contribution(self, k: int, g: Any, residuals: Sequence[Any]) -> Any:
         """Return ``g * partial``, of the result's shape: from the fused kernel on arrays, from ops on tensors."""
         operands = self.operands or ()
-        if type(g) is not Tensor and not any(type(residual) is Tensor for residual in residuals):
-            if g.dtype in _FLOATS and all(value.dtype is g.dtype for value in residuals if type(value) is not float):
-                ufunc = self._vjp_ufuncs.get(k)
-                if ufunc is None:
-                    loops = {character: self.vjp_address(k, dtype) for dtype, character in ((1, "f"), (0, "d"))}
-                    ufunc = native.ufunc(f"{self.name}_vjp{k}", 1 + len(residuals), loops)
-                    self._vjp_ufuncs[k] = ufunc
-                return ufunc(g, *residuals)
+        arrays = type(g) is not Tensor and g.dtype in _FLOATS
+        if arrays and all(type(value) is float or _is_array(value, g.dtype) for value in residuals):
+            ufunc = self._vjp_ufuncs.get(k)
+            if ufunc is None:
+                loops = {character: self.vjp_address(k, dtype) for dtype, character in ((1, "f"), (0, "d"))}
+                ufunc = native.ufunc(f"{self.name}_vjp{k}", 1 + len(residuals), loops)
+                self._vjp_ufuncs[k] = ufunc
+            return ufunc(g, *residuals)
         return self.product(g, self.partials[operands[k]](*residuals))
 
     def product(self, g: Any, partial: Any) -> Any:

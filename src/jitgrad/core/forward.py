@@ -89,9 +89,7 @@ def _push(
     tensors: bool,
 ) -> Sequence[Any]:
     result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
-    values = [
-        tape.immediate(row) if value == L.IMMEDIATE else value_of(value) if value >= 0 else None for value in ids
-    ]
+    values = [tape.immediate(row) if value == L.IMMEDIATE else value_of(value) if value >= 0 else None for value in ids]
     out_types = tape.types[result : result + n_results]
     params = tape.params_of(row)
     for k in active:
@@ -117,13 +115,14 @@ def _push(
         if not any(type(piece) is int for piece in filled):
             out = op(*filled, **params)
             return out if isinstance(out, tuple) else (out,)
-    elif op.linear == "each" and all(k in active or values[k] is not None for k in range(len(ids))):
-        if len(active) == 1 or all(value is not None for value in values):
-            total = None
-            for k in active:
-                term = op(*(tangents[ids[k]] if j == k else values[j] for j in range(len(ids))), **params)
-                total = term if total is None else REGISTRY["add"](total, term)
-            return total if isinstance(total, tuple) else (total,)
+    elif op.linear == "each" and all(
+        values[j] is not None for k in active for j in range(len(ids)) if j != k
+    ):  # each active operand's term needs the values of all the others
+        total = None
+        for k in active:
+            term = op(*(tangents[ids[k]] if j == k else values[j] for j in range(len(ids))), **params)
+            total = term if total is None else REGISTRY["add"](total, term)
+        return total if isinstance(total, tuple) else (total,)
     return _transposed(tape, op, row, ids, active, values, tangents, out_types, params, tensors)
 
 

@@ -208,8 +208,6 @@ def method(function: Callable[..., Any]) -> Any:
     return new(function)
 
 
-
-
 def ufunc(name: str, n_inputs: int, loops: dict[str, int]) -> Callable[..., Any]:
     """Make a NumPy ufunc of one result from the addresses of inner loops, by dtype character ("f", "d")."""
     functions = (ctypes.c_void_p * len(loops))(*loops.values())

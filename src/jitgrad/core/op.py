@@ -17,7 +17,7 @@ from jitgrad.core import native, trace
 from jitgrad.core.location import user_frame
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
-from jitgrad.core.types import ArrayType, type_of
+from jitgrad.core.types import type_of
 from jitgrad.errors import LeakedTensorError
 from jitgrad.kernels import layout as L
 
@@ -225,17 +225,13 @@ def _find(name: str) -> Op:
     return REGISTRY[name]
 
 
-def record_view(
-    tape: Tape, op: Op, base: Array, base_id: int, out: Array, params: dict[str, Any]
-) -> Tensor | None:
+def record_view(tape: Tape, op: Op, base: Array, base_id: int, out: Array, params: dict[str, Any]) -> Tensor | None:
     """Append a row that native code can replay by strides alone, if ``out`` is such a view of ``base``."""
     frame = user_frame(3)
     code = frame.f_code
     tape.codes[id(code)] = code
     vid = tape.count
-    row = native.view(
-        tape.header, op.index, code, frame.f_lasti, base, base_id, out, len(tape.params)
-    )
+    row = native.view(tape.header, op.index, code, frame.f_lasti, base, base_id, out, len(tape.params))
     if row is None:
         return None
     tape.params.append(params)

@@ -18,6 +18,7 @@ __all__ = ["answers", "answers_reduce", "discrete", "method", "operator", "plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
 def answers(*numpy_functions: Callable[..., Any], name: str | None = None) -> Callable[[F], F]:
     """Say that a function of NumPy's signature stands for NumPy's, on tensors as on arrays.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from jitgrad.core import native
 from jitgrad.core.elementwise import Elementwise
-from jitgrad.core.op import OPS, REGISTRY, Op
+from jitgrad.core.op import OPS, REGISTRY
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
 from jitgrad.core.types import ArrayType

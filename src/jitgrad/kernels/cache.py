@@ -48,7 +48,7 @@ def folder() -> Path:
 
 @functools.cache
 def sources(*names: str) -> str:
-    """Return a fingerprint of modules and packages of `jitgrad.kernels`, for the names of what is compiled from them."""
+    """Return a fingerprint of modules and packages of `jitgrad.kernels`, to name what is compiled from them."""
     digest = hashlib.sha256()
     here = Path(__file__).parent
     for name in ("compile", "intrinsics", "layout", *names):

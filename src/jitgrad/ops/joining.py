@@ -108,9 +108,7 @@ stack_op = Op(
 )
 
 
-def _parts(
-    function: str, arrays: Any, out: Any = None, dtype: Any = None, casting: Any = "same_kind"
-) -> list[Any]:
+def _parts(function: str, arrays: Any, out: Any = None, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
     """The operands of a joining function, as arrays or tensors of the dtype that was asked for."""
     if out is not None:
         raise TypeError(f"{function}() takes no out= in jitgrad: a recorded operation makes a new tensor.")
@@ -119,9 +117,7 @@ def _parts(
         dtype = np.dtype(dtype)
         for part in parts:
             if not np.can_cast(part.dtype, dtype, casting):
-                raise TypeError(
-                    f"Cannot cast array data from {part.dtype!r} to {dtype!r} according to {casting!r}"
-                )
+                raise TypeError(f"Cannot cast array data from {part.dtype!r} to {dtype!r} according to {casting!r}")
         parts = [astype(part, dtype, copy=False) for part in parts]
     return parts
 
@@ -155,9 +151,7 @@ def concatenate(
 
 
 @answers(np.stack)
-def stack(
-    arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
-) -> Any:
+def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Join arrays of one shape along a new axis, as `numpy.stack`."""
     parts = _parts("stack", arrays, out, dtype, casting)
     if not any(type(part) is Tensor for part in parts):
@@ -205,9 +199,7 @@ def dstack(tup: Any) -> Any:
 @answers(np.column_stack)
 def column_stack(tup: Any) -> Any:
     """Join arrays along the second axis, vectors as columns, as `numpy.column_stack`."""
-    return concatenate(
-        [atleast_2d(part).T if part.ndim < 2 else part for part in _parts("column_stack", tup)], 1
-    )
+    return concatenate([atleast_2d(part).T if part.ndim < 2 else part for part in _parts("column_stack", tup)], 1)
 
 
 @answers(np.block)
@@ -236,9 +228,7 @@ def _depth(arrays: Any) -> int:
         raise ValueError("List at arrays cannot be empty")
     depths = {_depth(inner) for inner in arrays}
     if len(depths) > 1:
-        raise ValueError(
-            f"List depths are mismatched: there are blocks at depths {sorted(depths)} of one list."
-        )
+        raise ValueError(f"List depths are mismatched: there are blocks at depths {sorted(depths)} of one list.")
     return 1 + depths.pop()
 
 
@@ -392,10 +382,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     places = list(range(ndim))
     if indexing == "xy" and ndim > 1:
         places[:2] = 1, 0
-    grids = [
-        reshape(x, (1,) * place + (-1,) + (1,) * (ndim - place - 1))
-        for x, place in zip(xi, places, strict=True)
-    ]
+    grids = [reshape(x, (1,) * place + (-1,) + (1,) * (ndim - place - 1)) for x, place in zip(xi, places, strict=True)]
     if not sparse:
         shape = np.broadcast_shapes(*(grid.shape for grid in grids))
         grids = [broadcast_to(grid, shape) for grid in grids]
@@ -462,9 +449,7 @@ def diff(a: Any, n: int = 1, axis: Any = -1, prepend: Any = _MISSING, append: An
     for part in (prepend, a, append):
         if part is not _MISSING:
             part = asarray(part)
-            parts.append(
-                part if part.ndim else broadcast_to(part, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
-            )
+            parts.append(part if part.ndim else broadcast_to(part, (*a.shape[:axis], 1, *a.shape[axis + 1 :])))
     if len(parts) > 1:
         a = concatenate(parts, axis)
     if type(a) is not Tensor:
@@ -499,12 +484,8 @@ pad_op = Op(
 
 
 def _padded(x: Array, widths: Widths) -> Array:
-    z = np.zeros(
-        [before + length + after for length, (before, after) in zip(x.shape, widths, strict=True)], x.dtype
-    )
-    z[
-        tuple([slice(before, before + length) for length, (before, _) in zip(x.shape, widths, strict=True)])
-    ] = x
+    z = np.zeros([before + length + after for length, (before, after) in zip(x.shape, widths, strict=True)], x.dtype)
+    z[tuple([slice(before, before + length) for length, (before, _) in zip(x.shape, widths, strict=True)])] = x
     return z
 
 
@@ -516,9 +497,7 @@ def _pairs(value: Any, ndim: int, what: str) -> list[tuple[Any, Any]]:
             every[axis] = pair if np.ndim(pair) else (pair, pair)
         value = every
     if _holds_tensor(value):
-        raise TypeError(
-            f"pad() takes no tensors as {what}, but one number as constant_values: use concatenate"
-        )
+        raise TypeError(f"pad() takes no tensors as {what}, but one number as constant_values: use concatenate")
     array = np.asarray(value, dtype=object)
     try:
         pairs = np.broadcast_to(array, (ndim, 2)).tolist()
@@ -552,9 +531,7 @@ def _frame(a: Any, axis: int, before: Any, after: Any) -> Any:
 def _pad_constant(a: Any, widths: Widths, constant_values: Any = 0) -> Any:
     if type(constant_values) is Tensor and constant_values.ndim == 0:
         frame = np.pad(np.zeros(a.shape, a.dtype), widths, constant_values=1)
-        return FUNCTIONS[np.add](
-            pad_op(a, widths=widths), REGISTRY["multiply_no_nan"](frame, constant_values)
-        )
+        return FUNCTIONS[np.add](pad_op(a, widths=widths), REGISTRY["multiply_no_nan"](frame, constant_values))
     values = _pairs(constant_values, a.ndim, "constant_values")
     padded = pad_op(a, widths=widths)
     if any(value != 0 for pair in values for value in pair):
@@ -581,9 +558,7 @@ def _pad_by_position(mode: str) -> Callable[..., Any]:
 
 def _pad_linear_ramp(a: Any, widths: Widths, end_values: Any = 0) -> Any:
     multiply, add = FUNCTIONS[np.multiply], FUNCTIONS[np.add]
-    for axis, ((before, after), ends) in enumerate(
-        zip(widths, _pairs(end_values, a.ndim, "end_values"), strict=True)
-    ):
+    for axis, ((before, after), ends) in enumerate(zip(widths, _pairs(end_values, a.ndim, "end_values"), strict=True)):
         column = (-1, *(1,) * (a.ndim - axis - 1))
         sides = []
         for width, end, edge, backwards in (

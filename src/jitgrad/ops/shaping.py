@@ -252,11 +252,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
         return np.transpose(a, axes)
     out = np.transpose(a._value, axes)
     ndim = a.ndim
-    order = (
-        tuple(range(ndim - 1, -1, -1))
-        if axes is None
-        else tuple([operator.index(axis) % ndim for axis in axes])
-    )
+    order = tuple(range(ndim - 1, -1, -1)) if axes is None else tuple([operator.index(axis) % ndim for axis in axes])
     return view(transpose_op, a, out, {"axes": order})
 
 
@@ -311,9 +307,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
     a = asarray(a)
     if type(a) is not Tensor:
         return np.rollaxis(a, axis, start)
-    places = np.rollaxis(
-        np.empty(range(1, a.ndim + 1), dtype=np.bool_), axis, start
-    ).shape  # lengths name axes
+    places = np.rollaxis(np.empty(range(1, a.ndim + 1), dtype=np.bool_), axis, start).shape  # lengths name axes
     return transpose(a, [length - 1 for length in places])
 
 

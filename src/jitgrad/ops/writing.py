@@ -116,9 +116,7 @@ last_writes_op = Op(
     ("index",),
     rules={},
     discrete=("index",),
-    samples=lambda rng: [
-        ((np.array([2, 0, 2]),), {"layout": ((3,),), "shape": (3,), "dtype": np.dtype(np.float64)})
-    ],
+    samples=lambda rng: [((np.array([2, 0, 2]),), {"layout": ((3,),), "shape": (3,), "dtype": np.dtype(np.float64)})],
     doc="1 for every element that is still there after a write at an index, 0 for one that was replaced.",
 )
 
@@ -284,9 +282,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     _refuse_array("copyto", dst)
     src = asarray(src)
     if not np.can_cast(src.dtype, dst.dtype, casting):
-        raise TypeError(
-            f"Cannot cast array data from {src.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
-        )
+        raise TypeError(f"Cannot cast array data from {src.dtype!r} to {dst.dtype!r} according to the rule {casting!r}")
     setitem(dst, ..., src if where is True else FUNCTIONS[np.where](plain(where), src, dst))
 
 

@@ -43,8 +43,7 @@ def _record(process, header, tape, out, params, place):
 @inline
 def _is_recorded(process, part):
     return (
-        load(part + OBJECT_TYPE) == load(process + 8 * L.P_TENSOR)
-        and as_int(slot(part, process, L.P_TENSOR_VID)) >= 0
+        load(part + OBJECT_TYPE) == load(process + 8 * L.P_TENSOR) and as_int(slot(part, process, L.P_TENSOR_VID)) >= 0
     )
 
 
@@ -169,9 +168,7 @@ def gather(self, args, n_args):
     write_value(header, index_id, index, -1, extent_of(index), -1)
     row = load(header + 8 * L.H_N_ROWS)
     kernel = 2 * as_int(load(args)) + dtype
-    operands = append_row(
-        header, kernel, L.KIND_GATHER, 2, index_id + 1, 1, data, 2, load(place), load(place + 8)
-    )
+    operands = append_row(header, kernel, L.KIND_GATHER, 2, index_id + 1, 1, data, 2, load(place), load(place + 8))
     store(operands, as_int(slot(x, process, L.P_TENSOR_VID)))
     store(operands + 8, index_id)
     return _finish(process, header, tape, out, dtype, extent, row, load(place + 16))
