@@ -384,6 +384,19 @@ class InplaceError(JitgradError, RuntimeError):
         )
         return cls(_compose(words, advice, where))
 
+    @classmethod
+    def array(cls, shape: Shape, dtype: DType, *, needed_by: str, where: Location | None = None) -> Self:
+        """Say that a NumPy array of the user's, which a derivative needs, was written to."""
+        words = (
+            "one of the variables needed for gradient computation has been modified by an inplace "
+            f"operation: [{dtype} {[*shape]}], a NumPy array."
+        )
+        advice = (
+            f"The derivative of {needed_by} needs the values as they were: use a copy of the array there "
+            "(x * buffer.copy()), or a new array instead of writing to this one."
+        )
+        return cls(_compose(words, advice, where))
+
 
 class NumpyConversionError(JitgradError, RuntimeError):
     """A tensor that requires a gradient was to become a NumPy array, losing the gradient in silence."""

@@ -280,7 +280,7 @@ class Elementwise(Op):
             elif keeps >> k & 1:
                 if ids[k] == L.CONSTANT:
                     ids[k] = constant_id(tape, args[k], value)
-                tape.kept[ids[k]] = value
+                tape.kept.setdefault(ids[k], value)
         vid = tape.append(self.index, L.KIND_ELEMENTWISE, ids, (out,), None, dtype, bits, keeps)
         if keeps & L.KEEPS_RESULT:
             tape.kept[vid] = out

@@ -208,7 +208,7 @@ class Op:
             value = np.asarray(values[k])
             if ids[k] == L.CONSTANT:
                 ids[k] = constant_id(tape, args[k], value)
-            tape.kept[ids[k]] = value
+            tape.kept.setdefault(ids[k], value)
         if self.view and not keeps:
             handle = record_view(tape, self, values[0], ids[0], results[0], params)
             if handle is not None:
@@ -241,9 +241,13 @@ def record_view(tape: Tape, op: Op, base: Array, base_id: int, out: Array, param
 
 
 def constant_id(tape: Tape, arg: Any, value: Array) -> int:
-    """Enter an operand that is on no tape, because a rule will need it, and return its id."""
+    """Enter an operand that is on no tape, because a rule will need it; return its id."""
+    if type(arg) is not Tensor:
+        vid, tape_value = tape.define_users(value)
+        tape.kept[vid] = tape_value
+        return vid
     vid = tape.define(value)
-    if type(arg) is Tensor and arg._leaf is not None:  # its memory may be written to
+    if arg._leaf is not None:  # its memory may be written to
         tape.versions[vid] = (arg._leaf.version, arg._leaf.version.count)
     return vid
 

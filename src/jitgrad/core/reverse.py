@@ -16,6 +16,7 @@ import numpy as np
 from jitgrad.core import native
 from jitgrad.core.elementwise import Elementwise
 from jitgrad.core.op import OPS, REGISTRY
+from jitgrad.core.references import Contents
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
 from jitgrad.core.types import ArrayType
@@ -51,6 +52,10 @@ def _stale(tape: Tape, at: int, value: int) -> InplaceError:
     kind, producer = tape.types[value], tape.producer(value)
     version, expected = tape.versions[value]
     location = tape.location(at)
+    if isinstance(version, Contents):
+        return InplaceError.array(
+            kind.shape, kind.dtype, needed_by=_node(tape, at), where=(location.file, location.line)
+        )
     return InplaceError.stale(
         kind.shape,
         kind.dtype,

@@ -18,7 +18,7 @@ import numpy as np
 
 from jitgrad.core import native
 from jitgrad.core.location import Location, resolve, user_frame
-from jitgrad.core.references import holders
+from jitgrad.core.references import Contents, holders
 from jitgrad.core.types import ArrayType, type_of
 from jitgrad.kernels import layout as L
 
@@ -98,7 +98,9 @@ class Tape:
         self.params: list[dict[str, Any]] = []
         self.codes: dict[int, CodeType] = {}  # keeps the code objects alive whose addresses stand in the rows
         self.inputs: dict[int, Tensor | Anchor] = {}  # what entered from outside: leaves, or results on other tapes
-        self.versions: dict[int, tuple[Version, int]] = {}  # of memory that may be written to, and its count then
+        self.versions: dict[
+            int, tuple[Version | Contents, int]
+        ] = {}  # of memory that may be written to, and its count then
         self.handles: dict[int, weakref.ref[Tensor]] | None = {} if tracks_handles else None
         # Of the imperative face: places that are referred to, functions to call with cotangents, tensors that want
         # theirs, and the right to replay or compact, which threads may contend for.
@@ -186,6 +188,21 @@ class Tape:
             value = native.define(self.header, array)
         self.types.append(type_of(array) if kind is None else kind)
         return int(value)
+
+    def define_users(self, array: Array) -> tuple[int, Array]:
+        """Enter an array of the user's that a rule may need again; return its id, and the array to be kept.
+
+        The user may write to it before the replay, as to a buffer that is used over and over. A small one is copied;
+        of a large one a sample is remembered, and a replay that needs it refuses if that has changed.
+        """
+        if array.size <= L.SMALL:
+            array = array.copy()
+            value = self.define(array)
+        else:
+            value = self.define(array)
+            contents = Contents(array)
+            self.versions[value] = (contents, contents.count)
+        return value, array
 
     def append(
         self,

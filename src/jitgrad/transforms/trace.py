@@ -108,8 +108,13 @@ class Session:
         if self.nested and type(leaf) is Tensor and requires_grad(leaf):
             handle: Tensor = REGISTRY["alias"](leaf)
         else:
-            value = leaf._value if type(leaf) is Tensor else np.asarray(leaf)
-            handle = on_tape(value, self.tape, self.tape.define(value))
+            tape = self.tape
+            if isinstance(leaf, np.ndarray):
+                vid, value = tape.define_users(np.asarray(leaf))
+            else:
+                value = leaf._value if type(leaf) is Tensor else np.asarray(leaf)
+                vid = tape.define(value)
+            handle = on_tape(value, tape, vid)
         self.inputs.append(handle._vid)
         return handle
 

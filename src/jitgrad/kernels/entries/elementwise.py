@@ -19,6 +19,7 @@ from jitgrad.kernels.entries.objects import (
     inline,
     let_go,
     list_append,
+    memcpy,
     new_like,
     set_item,
     slot,
@@ -32,7 +33,15 @@ MAX_AXES = 8  # of results that are broadcast natively
 
 @inline
 def _enter_constant(process, header, array, dtype):
-    """Enter an array that a rule will need as a value. Returns its id, or -1 after an error."""
+    """Enter a copy of an array that a rule will need as a value: the user may write to it before the replay.
+
+    Returns its id, or -1 after an error.
+    """
+    copy = new_like(process, array, dtype)
+    if copy == 0:
+        return -1
+    memcpy(load(copy + ARRAY_DATA), load(array + ARRAY_DATA), extent_of(array) * (8 >> dtype))
+    array = copy
     argument = scratch(1)
     store(argument, array)
     kind = vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
@@ -44,6 +53,7 @@ def _enter_constant(process, header, array, dtype):
     key = from_int(value)
     failed |= set_item(load(header + 8 * L.H_KEPT), key, array)
     let_go(key)
+    let_go(array)  # the residuals hold it now
     if failed != 0:
         return -1
     write_value(header, value, array, dtype, extent_of(array), -1)
