@@ -193,10 +193,10 @@ class Tape:
         """Enter an array of the user's that a rule may need again; return its id, and the array to be kept.
 
         The user may write to it before the replay, as to a buffer that is used over and over. A small one is copied;
-        of a large one a sample is remembered, and a replay that needs it refuses if that has changed.
+        of a large or strided one a sample is remembered, and a replay that needs it refuses if that has changed.
         """
-        if array.size <= L.SMALL:
-            array = array.copy()
+        if array.size <= L.SMALL and array.flags.forc:  # what is done to it may depend on its layout
+            array = array.copy(order="K")
             value = self.define(array)
         else:
             value = self.define(array)
