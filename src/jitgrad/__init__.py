@@ -8,6 +8,7 @@ from typing import Any
 from jitgrad import autograd, errors, numpy, ops
 from jitgrad.core.op import NAMESPACE
 from jitgrad.core.tensor import Tensor
+from jitgrad.kernels.threads import get_num_threads, set_num_threads
 from jitgrad.numpy import linalg
 from jitgrad.tensor.creation import (
     arange,
@@ -54,6 +55,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "get_num_threads",
     "get_printoptions",
     "grad",
     "hessian",
@@ -79,6 +81,7 @@ __all__ = [
     "randperm",
     "register_dataclass",
     "set_grad_enabled",
+    "set_num_threads",
     "set_printoptions",
     "stop_gradient",
     "tensor",

@@ -26,6 +26,7 @@ from jitgrad.core.tensor import Tensor, on_tape
 from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
 from jitgrad.kernels import layout as L
+from jitgrad.kernels import threads
 
 __all__ = ["Elementwise", "elementwise"]
 
@@ -211,7 +212,7 @@ class Elementwise(Op):
         if self._ufunc is None:
             loops = {character: self.forward_address(dtype) for dtype, character in ((1, "f"), (0, "d"))}
             self._ufunc = native.ufunc(self.name, len(values), loops)
-        return self._ufunc(*values)
+        return threads.elementwise(self._ufunc, *values)
 
     # -- derivatives -------------------------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ class Elementwise(Op):
                 loops = {character: self.vjp_address(k, dtype) for dtype, character in ((1, "f"), (0, "d"))}
                 ufunc = native.ufunc(f"{self.name}_vjp{k}", 1 + len(residuals), loops)
                 self._vjp_ufuncs[k] = ufunc
-            return ufunc(g, *residuals)
+            return threads.elementwise(ufunc, g, *residuals)
         return self.product(g, self.partials[operands[k]](*residuals))
 
     def product(self, g: Any, partial: Any) -> Any:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Contents", "holders"]
+from jitgrad.kernels.memory import Block
+
+__all__ = ["Contents", "holders", "is_alone"]
 
 _beside = 0
 
@@ -24,6 +26,16 @@ def _of_a_local() -> int:
 
 # What the call itself holds, measured: interpreters differ in it.
 _beside = _of_a_local() - 1
+
+
+def is_alone(array: np.ndarray[Any, Any]) -> bool:
+    """Tell whether only our caller, with one variable, holds an array and its memory."""
+    if holders(array) > 2:  # the caller's variable and ours
+        return False
+    base = array.base
+    if isinstance(base, Block) or (type(base) is np.ndarray and base.flags.owndata):
+        return holders(base) == 2  # ours and the array's
+    return array.flags.owndata
 
 
 _SAMPLES = 64

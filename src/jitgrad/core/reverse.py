@@ -7,7 +7,6 @@ differentiated) every rule runs here, and what it does is recorded on the same t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,12 +15,13 @@ import numpy as np
 from jitgrad.core import native
 from jitgrad.core.elementwise import Elementwise
 from jitgrad.core.op import OPS, REGISTRY
-from jitgrad.core.references import Contents
+from jitgrad.core.references import Contents, is_alone
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
 from jitgrad.core.types import ArrayType
 from jitgrad.errors import GraphFreedError, InplaceError, NoGradientError
 from jitgrad.kernels import layout as L
+from jitgrad.kernels import threads
 
 __all__ = ["release", "replay_arrays", "replay_tensors"]
 
@@ -108,9 +108,9 @@ class _Bars:
                 self._give(value, np.ascontiguousarray(contribution).reshape(kind.shape), L.BAR_BORROWED)
             elif state == L.BAR_ARRAY:
                 held = self.arrays[value]
-                np.add(held, contribution, out=held)
+                threads.elementwise(np.add, held, contribution, out=held)
             else:
-                self._give(value, np.asarray(np.add(self.take(value), contribution)), L.BAR_ARRAY)
+                self._give(value, np.asarray(threads.elementwise(np.add, self.take(value), contribution)), L.BAR_ARRAY)
 
     def _give(self, value: int, array: Array, state: int) -> None:
         self.arrays[value] = array
@@ -137,7 +137,7 @@ class _Bars:
         shared = self.tape.bar_state(value) == L.BAR_BORROWED
         array = self.take(value)
         # a rule may have returned its cotangent, a residual, or one array for two operands
-        if shared and (array.base is not None or not array.flags.owndata or sys.getrefcount(array) > 2):
+        if shared and not is_alone(array):
             array = array.copy()
         return array
 

@@ -141,4 +141,4 @@ STORE: Final = 1
 ACCUMULATE: Final = 2
 
 # Above this extent a row is worth a trip through Python: its memory is returned at once.
-SMALL: Final = 4096
+SMALL: Final = 16384
