@@ -309,6 +309,7 @@ def _replay_arrays(
             if tape.is_active(result):
                 for value, contribution in _contributions(tape, row, g, tape.is_active, kept.get):
                     bars.add(value, contribution)
+                    del contribution  # hand_out asks who else holds it
             del g
             if not retain:
                 for value in range(result, result + n_results):
