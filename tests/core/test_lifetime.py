@@ -15,6 +15,7 @@ from jitgrad import errors
 from jitgrad.core import trace
 from jitgrad.core.references import holders
 from jitgrad.core.tape import Tape
+from jitgrad.kernels.layout import SMALL
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_nothing_is_kept_after_backward(tape: Tape, size: int) -> None:
 
 
 def test_intermediate_residuals_go_while_the_replay_runs(tape: Tape) -> None:
-    x = leaf(5000)
+    x = leaf(2 * SMALL)
     first = jg.tanh(x)
     residual = weakref.ref((first * first)._value)  # not kept by anything
     assert residual() is None
@@ -175,7 +176,7 @@ def test_intermediate_residuals_go_while_the_replay_runs(tape: Tape) -> None:
 
 
 def test_retained_graph_goes_with_its_last_tensor(tape: Tape) -> None:
-    x = leaf(5000)
+    x = leaf(2 * SMALL)
     z = jg.tanh(x).sum()
     z.backward(retain_graph=True)
     assert kept_bytes(tape) > 0
