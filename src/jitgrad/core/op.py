@@ -21,7 +21,7 @@ from jitgrad.core.types import type_of
 from jitgrad.errors import LeakedTensorError
 from jitgrad.kernels import layout as L
 
-__all__ = ["FUNCTIONS", "NAMESPACE", "REGISTRY", "Op", "Rule", "Samples", "apply", "constant_id", "leaf_id"]
+__all__ = ["FUNCTIONS", "NAMESPACE", "REGISTRY", "Op", "Rule", "Samples", "apply", "constant_id", "leaf_id", "recorded"]
 
 Array = np.ndarray[Any, Any]
 Samples = Callable[[np.random.Generator], Iterable[tuple[tuple[Any, ...], dict[str, Any]]]]
@@ -313,6 +313,11 @@ def recording_tape(args: Iterable[Any]) -> Tape | None:
     return trace.imperative_tape() if found else None
 
 
+def recorded(tape: Tape, out: Array) -> bool:
+    """Tell whether a result goes on a tape: if a derivative can flow through it, or it is to be computed again."""
+    return out.dtype.kind in "fc" or tape.capture is not None
+
+
 def operand_ids(tape: Tape, args: Sequence[Any]) -> list[int]:
     """Return the ids of operands, CONSTANT for what is on no tape."""
     ids: list[int] = []
@@ -326,6 +331,8 @@ def operand_ids(tape: Tape, args: Sequence[Any]) -> list[int]:
             elif requires_grad(arg) and tape is not trace.current_trace():
                 # inside a transform, a tensor of the imperative face is a constant; here it is an input
                 vid = leaf_id(tape, arg)
+        if vid < 0 and tape.capture is not None:
+            vid = tape.capture.enter(tape, arg)
         ids.append(vid)
     return ids
 
@@ -334,6 +341,9 @@ def apply(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run an op on arguments among which are tensors; record it if one of them needs it."""
     tape = recording_tape(args)
     values = [arg._value if type(arg) is Tensor else arg for arg in args]
+    if tape is not None and tape.capture is not None:
+        out = op.forward(*tape.capture.operands(args), **params)
+        return Op.record(op, tape, args, values, out, params)
     out = op.forward(*values, **params)
     several = type(out) is tuple
     if tape is None or (out[0] if several else out).dtype.kind not in "fc" or not op.rules:

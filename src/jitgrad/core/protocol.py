@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from jitgrad.core import native
+from jitgrad.core.capture import capture_of, observe
 from jitgrad.core.elementwise import Elementwise
-from jitgrad.core.op import FUNCTIONS, NAMESPACE
+from jitgrad.core.op import FUNCTIONS, NAMESPACE, Op
 from jitgrad.core.tensor import Tensor
 from jitgrad.errors import NoGradientError
 
-__all__ = ["answers", "answers_reduce", "discrete", "method", "operator", "plain"]
+__all__ = [
+    "answers",
+    "answers_reduce",
+    "call_discrete",
+    "captured",
+    "discrete",
+    "discrete_op",
+    "method",
+    "of_type",
+    "operator",
+    "plain",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,9 +81,9 @@ def operator(op: Elementwise, name: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return arrays for the tensors in a value of nested tuples, lists and dicts."""
+    """Return arrays for the tensors in a value of nested tuples, lists and dicts, to decide by what is in them."""
     if type(value) is Tensor:
-        return value._value
+        return observe(value)
     if isinstance(value, (tuple, list)):
         return type(value)(plain(item) for item in value)
     if isinstance(value, dict):
@@ -79,16 +91,69 @@ def plain(value: Any) -> Any:
     return value
 
 
-def discrete(*numpy_functions: Callable[..., Any]) -> None:
-    """Say of NumPy functions that their results do not vary with their arguments: tensors are taken as arrays."""
-    for numpy_function in numpy_functions:
+def discrete(*numpy_functions: Callable[..., Any], observes: bool = False) -> None:
+    """Say of NumPy functions that their results do not vary with their arguments: tensors are taken as arrays.
 
-        def function(*args: Any, _numpy: Callable[..., Any] = numpy_function, **kwargs: Any) -> Any:
+    ``observes`` says that what is in the arguments decides on the result's shape, or that the result is no array.
+    """
+    for numpy_function in numpy_functions:
+        op = None if observes else discrete_op(numpy_function)
+
+        def function(
+            *args: Any, _numpy: Callable[..., Any] = numpy_function, _op: Op | None = op, **kwargs: Any
+        ) -> Any:
+            if _op is not None and captured(args):
+                return call_discrete(_op, args, kwargs)
             return _numpy(*plain(args), **plain(kwargs))
 
         function.__name__ = numpy_function.__name__
         function.__doc__ = numpy_function.__doc__
         answers(numpy_function)(function)
+
+
+def of_type(*numpy_functions: Callable[..., Any]) -> None:
+    """Say of NumPy functions that they only ask for an array's shape or dtype."""
+    for numpy_function in numpy_functions:
+
+        def function(a: Any, *args: Any, _numpy: Callable[..., Any] = numpy_function, **kwargs: Any) -> Any:
+            return _numpy(a._value if type(a) is Tensor else a, *args, **kwargs)
+
+        function.__name__ = numpy_function.__name__
+        function.__doc__ = numpy_function.__doc__
+        answers(numpy_function)(function)
+
+
+class _Operand:
+    """Stands in a call for the next of its operands."""
+
+    def __reduce__(self) -> str:
+        return "_OPERAND"
+
+
+_OPERAND = _Operand()
+
+
+def discrete_op(numpy_function: Callable[..., Any]) -> Op:
+    """Declare the op of a function whose result does not vary: only a trace that is to be replayed records it."""
+
+    def forward(*xs: Any, call: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        operands = iter(xs)
+        return numpy_function(*[next(operands) if item is _OPERAND else item for item in call], **keywords)
+
+    name = numpy_function.__name__
+    return Op(name, forward, None, rules={}, samples=None, discrete=("xs",), doc=numpy_function.__doc__)
+
+
+def captured(args: Sequence[Any]) -> bool:
+    """Tell whether any of some arguments is a traced value that everything is recorded of."""
+    return any(capture_of(arg) is not None for arg in args)
+
+
+def call_discrete(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Record a call of an op that `discrete_op` has made."""
+    operands = [arg for arg in args if isinstance(arg, (Tensor, np.ndarray))]
+    call = tuple([_OPERAND if isinstance(arg, (Tensor, np.ndarray)) else plain(arg) for arg in args])
+    return op(*operands, call=call, keywords=plain(kwargs))
 
 
 def _array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -23,6 +23,7 @@ from jitgrad.core.types import ArrayType, type_of
 from jitgrad.kernels import layout as L
 
 if TYPE_CHECKING:
+    from jitgrad.core.capture import Capture
     from jitgrad.core.tensor import Tensor, Version
 
 __all__ = ["Anchor", "Tape"]
@@ -71,6 +72,7 @@ class Tape:
         "_rows",
         "_values",
         "anchors",
+        "capture",
         "codes",
         "ended",
         "handles",
@@ -109,9 +111,15 @@ class Tape:
         self.hooks: dict[int, dict[int, Callable[[Any], Any]]] | None = None
         self.retained: weakref.WeakValueDictionary[int, Tensor] | None = None  # by id()
         self.lock = threading.RLock() if tracks_handles else None
+        self.capture: Capture | None = None  # if the tape is to be replayed on other inputs
         self.ended = False
         self.locked = 0  # by how many: while a replay walks the rows, they keep their numbers
         native.attach(self.header, self.kept, self.types, self.codes, self.handles, self.params, True)
+
+    def capture_all(self, capture: Capture) -> None:
+        """Record everything, and in Python: native code keeps nothing that only a later replay needs."""
+        self.capture = capture
+        self.header[L.H_THREAD] = 0
 
     def _publish(self) -> None:
         """Tell native code where the tape's Python objects are: to be called when one has been replaced."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitgrad.core.op import Array, Op
-from jitgrad.core.protocol import answers, discrete, method
+from jitgrad.core.protocol import answers, method, of_type
 from jitgrad.core.samples import uniform
 from jitgrad.core.tensor import Tensor
 from jitgrad.core.types import ArrayType
@@ -21,6 +21,17 @@ alias = Op(
     view=True,
     samples=uniform((-3, 3)),
     doc="The same value under a new id: a transform's input, from which on its own rows count.",
+)
+
+
+stop_gradient = Op(
+    "stop_gradient",
+    lambda x: x,
+    ("x",),
+    rules={},
+    discrete=("x",),
+    samples=uniform((-3, 3)),
+    doc="The same value, through which no derivative flows.",
 )
 
 
@@ -107,4 +118,4 @@ def _holds_tensor(x: Any) -> bool:
     return type(x) is Tensor or (isinstance(x, (list, tuple)) and any(_holds_tensor(item) for item in x))
 
 
-discrete(np.ndim, np.shape, np.size)
+of_type(np.ndim, np.shape, np.size)

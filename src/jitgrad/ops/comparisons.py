@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jitgrad.core.protocol import answers, discrete, method, plain
+from jitgrad.core.capture import capture_of
+from jitgrad.core.op import REGISTRY, Op
+from jitgrad.core.protocol import answers, call_discrete, captured, discrete, discrete_op, method, of_type, plain
 from jitgrad.core.tensor import Tensor, constant
 
 __all__ = ["elementwise_discrete"]
@@ -23,8 +25,9 @@ def _holds_tensor(value: Any) -> bool:
 def elementwise_discrete(*numpy_functions: Callable[..., Any]) -> None:
     """Say of NumPy functions that their results do not vary: of tensors they are tensors on no tape."""
     for numpy_function in numpy_functions:
+        op = discrete_op(numpy_function)
 
-        def function(*args: Any, _numpy: Callable[..., Any] = numpy_function, **kwargs: Any) -> Any:
+        def function(*args: Any, _numpy: Callable[..., Any] = numpy_function, _op: Op = op, **kwargs: Any) -> Any:
             if not any(_holds_tensor(value) for value in (*args, *kwargs.values())):
                 return _numpy(*args, **kwargs)
             if "out" in kwargs or "where" in kwargs:
@@ -32,6 +35,8 @@ def elementwise_discrete(*numpy_functions: Callable[..., Any]) -> None:
                     f"numpy.{_numpy.__name__} of a Tensor takes no out= and no where=: the results of "
                     "operations on tensors are new tensors, over all elements"
                 )
+            if captured(args):
+                return call_discrete(_op, args, kwargs)
             return constant(np.asarray(_numpy(*plain(args), **plain(kwargs))))
 
         function.__name__ = numpy_function.__name__
@@ -68,16 +73,22 @@ elementwise_discrete(
     np.iscomplex,
     np.isclose,
 )
-discrete(np.allclose, np.array_equal, np.array_equiv, np.isrealobj, np.iscomplexobj, np.isscalar)
+discrete(np.allclose, np.array_equal, np.array_equiv)
+of_type(np.isrealobj, np.iscomplexobj, np.isscalar)
 
 
-def _install(name: str, function: Callable[..., Any]) -> None:
+def _install(name: str, function: Callable[..., Any], numpy: str) -> None:
     """Install a Python operator that gives tensors on no tape."""
+    op = REGISTRY[numpy]
 
-    def compare(self: Tensor, other: Any) -> Tensor:
+    def compare(self: Tensor, other: Any) -> Any:
+        if capture_of(self) is not None or capture_of(other) is not None:
+            return call_discrete(op, (self, other), {})
         return constant(np.asarray(function(self._value, other._value if type(other) is Tensor else other)))
 
-    def reflected(self: Tensor, other: Any) -> Tensor:
+    def reflected(self: Tensor, other: Any) -> Any:
+        if capture_of(self) is not None:
+            return call_discrete(op, (other, self), {})
         return constant(np.asarray(function(other, self._value)))
 
     compare.__name__ = f"__{name}__"
@@ -87,25 +98,27 @@ def _install(name: str, function: Callable[..., Any]) -> None:
         method(reflected.__name__)(reflected)
 
 
-for _name, _function in (
-    ("eq", operator.eq),
-    ("ne", operator.ne),
-    ("lt", operator.lt),
-    ("le", operator.le),
-    ("gt", operator.gt),
-    ("ge", operator.ge),
-    ("and", operator.and_),
-    ("or", operator.or_),
-    ("xor", operator.xor),
-    ("lshift", operator.lshift),
-    ("rshift", operator.rshift),
+for _name, _function, _numpy in (
+    ("eq", operator.eq, "equal"),
+    ("ne", operator.ne, "not_equal"),
+    ("lt", operator.lt, "less"),
+    ("le", operator.le, "less_equal"),
+    ("gt", operator.gt, "greater"),
+    ("ge", operator.ge, "greater_equal"),
+    ("and", operator.and_, "bitwise_and"),
+    ("or", operator.or_, "bitwise_or"),
+    ("xor", operator.xor, "bitwise_xor"),
+    ("lshift", operator.lshift, "left_shift"),
+    ("rshift", operator.rshift, "right_shift"),
 ):
-    _install(_name, _function)
+    _install(_name, _function, _numpy)
 
 # Tensors stay usable as keys, by identity, though they compare elementwise.
 Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 @method("__invert__")
-def _invert(self: Tensor) -> Tensor:
+def _invert(self: Tensor) -> Any:
+    if capture_of(self) is not None:
+        return call_discrete(REGISTRY["invert"], (self,), {})
     return constant(np.asarray(operator.inv(self._value)))

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from jitgrad.core import native
-from jitgrad.core.op import FUNCTIONS, Array, Op, recording_tape
+from jitgrad.core.capture import observe
+from jitgrad.core.op import FUNCTIONS, Array, Op, recorded, recording_tape
 from jitgrad.core.protocol import answers, discrete, method, plain
 from jitgrad.core.tensor import Tensor, constant
 from jitgrad.ops.casting import asarray
@@ -128,7 +129,7 @@ def _getitem(x: Tensor, index: Any) -> Any:
     if is_basic(index):
         return view(getitem_op, x, np.asarray(x._value[index]), {"index": index})
     tape = recording_tape((x,))
-    if tape is None or not x._type.inexact:
+    if tape is None or not recorded(tape, x._value):
         return constant(np.asarray(x._value[index]))
     mask = _lone_mask(index)
     if mask is not None and mask.shape == x.shape[: mask.ndim]:
@@ -306,7 +307,7 @@ def _record_index(x: Tensor, packed: Array, out: Array, layout: Layout, unique: 
         if handle is not None:
             return handle
     tape = recording_tape((x,))
-    if tape is None or not x._type.inexact:
+    if tape is None or not recorded(tape, out):
         return constant(out)
     return index_op.record(tape, (x, packed), [x._value, packed], out, params)
 
@@ -437,13 +438,13 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     return take_along_axis(FUNCTIONS[np.stack](spread), positions[None], 0)[0]
 
 
-discrete(np.nonzero, np.argwhere, np.flatnonzero, np.ix_)
+discrete(np.nonzero, np.argwhere, np.flatnonzero, np.ix_, observes=True)
 
 
 @method("nonzero")
 def _nonzero_method(self: Tensor) -> tuple[Array, ...]:
     """Return the indices of the non-zero elements, as `numpy.ndarray.nonzero`."""
-    return self._value.nonzero()
+    return observe(self).nonzero()
 
 
 # -- a tensor as a sequence ----------------------------------------------------------------------------------
@@ -468,7 +469,7 @@ def _iter(self: Tensor) -> Any:
 @method("__contains__")
 def _contains(self: Tensor, item: Any) -> bool:
     """Tell whether any element equals ``item``."""
-    return plain(item) in self._value
+    return plain(item) in observe(self)
 
 
 def _size(self: Tensor) -> int:

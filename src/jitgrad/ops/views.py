@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitgrad.core import native
-from jitgrad.core.op import OPS, Array, Op, recording_tape
+from jitgrad.core.op import OPS, Array, Op, recorded, recording_tape
 from jitgrad.core.tensor import Tensor, constant, sweep
 from jitgrad.kernels import layout as L
 
@@ -28,7 +28,7 @@ def view(op: Op, x: Tensor, out: Array, params: dict[str, Any]) -> Tensor:
     if derived is not None:
         return derived  # type: ignore[no-any-return]
     tape = recording_tape((x,))
-    if tape is None or out.dtype.kind not in "fc":
+    if tape is None or not recorded(tape, out):
         handle = constant(out)
     else:
         handle = op.record(tape, (x,), [x._value], out, params)

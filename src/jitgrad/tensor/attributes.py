@@ -6,6 +6,8 @@ import warnings
 import weakref
 from typing import Any
 
+from jitgrad.core.capture import capture_of
+from jitgrad.core.op import REGISTRY
 from jitgrad.core.op import requires_grad as _requires_grad
 from jitgrad.core.protocol import method
 from jitgrad.core.tensor import Leaf, Tensor, Version, constant
@@ -202,6 +204,9 @@ def detach(self: Tensor) -> Tensor:
 
 def _alone(tensor: Tensor, version: Version) -> Tensor:
     """Return a tensor of the same memory that is on no tape."""
+    if capture_of(tensor) is not None:
+        stopped: Tensor = REGISTRY["stop_gradient"](tensor)
+        return stopped
     own(tensor)
     alone = constant(tensor._value)
     alone._leaf = Leaf()

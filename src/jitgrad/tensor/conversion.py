@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jitgrad.core import trace
+from jitgrad.core.capture import observe
 from jitgrad.core.op import requires_grad
 from jitgrad.core.protocol import method
 from jitgrad.core.tensor import Tensor
@@ -42,7 +43,7 @@ def item(self: Tensor) -> Any:
     """
     if self._type.size != 1:
         raise ItemError.scalar(self.shape)
-    return self._value.item()
+    return observe(self).item()
 
 
 @method("tolist")
@@ -55,14 +56,14 @@ def tolist(self: Tensor) -> Any:
     >>> jg.arange(3).tolist()
     [0, 1, 2]
     """
-    return self._value.tolist()
+    return observe(self).tolist()
 
 
 @method("__bool__")
 def _bool(self: Tensor) -> bool:
     if self._type.size != 1:
         raise ItemError.truth(self.shape)
-    return bool(self._value.item())
+    return bool(observe(self).item())
 
 
 _STORE = dis.opmap["STORE_SUBSCR"]
@@ -98,7 +99,7 @@ def _complex(self: Tensor) -> complex:
 def _index(self: Tensor) -> int:
     if self._type.size != 1 or self.dtype.kind not in "biu":
         raise DtypeError.index(self.dtype, self.shape)
-    return int(self._value.item())
+    return int(observe(self).item())
 
 
 # -- arrays ---------------------------------------------------------------------------------------------------

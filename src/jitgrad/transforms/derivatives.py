@@ -369,5 +369,5 @@ def stop_gradient(x: T) -> T:
     np.float64(3.0)
     """
     leaves, spec = flatten(x)
-    stopped: Any = [constant(leaf._value) if type(leaf) is Tensor else leaf for leaf in leaves]
+    stopped: Any = [REGISTRY["stop_gradient"](leaf) if type(leaf) is Tensor else leaf for leaf in leaves]
     return cast("T", optree.tree_unflatten(spec, stopped))

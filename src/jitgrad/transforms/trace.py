@@ -107,6 +107,9 @@ class Session:
         """Put an input on the tape, as a new value: what is recorded from it on is this session's."""
         if self.nested and type(leaf) is Tensor and requires_grad(leaf):
             handle: Tensor = REGISTRY["alias"](leaf)
+        elif self.tape.capture is not None:  # a value from outside, which every replay reads anew
+            outside = self.tape.capture.enter(self.tape, leaf)
+            handle = REGISTRY["alias"](on_tape(self.tape.kept.get(outside, np.asarray(leaf)), self.tape, outside))
         else:
             tape = self.tape
             if isinstance(leaf, np.ndarray):

@@ -1,0 +1,30 @@
+"""The passes: each makes a program of a program, and one says in which order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jitgrad.machine.passes.algebra import simplify
+from jitgrad.machine.passes.aliases import without_aliases
+from jitgrad.machine.passes.common import share_common
+from jitgrad.machine.passes.dead_code import drop_dead
+from jitgrad.machine.passes.folding import fold_constants
+from jitgrad.machine.program import Program
+
+__all__ = ["PASSES", "optimised"]
+
+Pass = Callable[[Program], Program]
+
+PASSES: tuple[Pass, ...] = (without_aliases, drop_dead, fold_constants, simplify, share_common, drop_dead)
+
+
+def optimised(program: Program, after_each: Callable[[Pass, Program], None] | None = None) -> Program:
+    """Return a program that computes the same with fewer instructions.
+
+    ``after_each`` is called with each pass and what it has made.
+    """
+    for run in PASSES:
+        program = run(program)
+        if after_each is not None:
+            after_each(run, program)
+    return program

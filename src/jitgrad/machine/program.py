@@ -1,0 +1,166 @@
+"""A program: what a tape has recorded, as a list of instructions that can be run on other inputs.
+
+Unlike a tape it never grows and holds no results. Passes make new programs of it; a plan is made from the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from jitgrad.core.capture import Capture, Guard
+from jitgrad.core.location import Location, resolve
+from jitgrad.core.op import OPS, Op
+from jitgrad.core.tape import Tape
+from jitgrad.core.types import ArrayType
+from jitgrad.kernels import layout as L
+
+__all__ = ["GUARD", "Instruction", "Program", "program_of"]
+
+Array = np.ndarray[Any, Any]
+
+
+class _Guard:
+    """What stands for an op in a guard: its operand must be what it was when the program was recorded."""
+
+    name = "guard"
+
+    def __repr__(self) -> str:
+        return "<guard>"
+
+
+GUARD = _Guard()
+
+
+class Instruction:
+    """One operation on numbered values."""
+
+    __slots__ = ("code", "lasti", "op", "operands", "params", "results")
+
+    def __init__(
+        self,
+        op: Op | _Guard,
+        operands: tuple[int, ...],
+        params: dict[str, Any],
+        results: tuple[int, ...],
+        code: CodeType | None,
+        lasti: int,
+    ) -> None:
+        self.op = op
+        self.operands = operands
+        self.params = params
+        self.results = results
+        self.code = code
+        self.lasti = lasti
+
+    def on(self, operands: tuple[int, ...]) -> Instruction:
+        """Return the same operation on other values."""
+        return Instruction(self.op, operands, self.params, self.results, self.code, self.lasti)
+
+    @property
+    def location(self) -> Location | None:
+        """The line of the user's code that it stands for; None in a program that was loaded from a file."""
+        return None if self.code is None else resolve(self.code, self.lasti)
+
+
+class Program:
+    """Instructions over numbered values, in an order in which they can run.
+
+    Parameters
+    ----------
+    types : list of ArrayType
+        Of every value.
+    inputs : tuple of int
+        The values that a call provides, in order.
+    weak : set of int
+        The inputs and constants that stand for Python numbers, which do not widen an array's dtype.
+    constants : dict
+        Values that are in the program: Python numbers, and arrays that nobody writes to.
+    arrays : dict
+        Values that are arrays of the user's, read anew at every call.
+    instructions : list of Instruction
+        What is to be done.
+    outputs : tuple of int
+        The values that a call returns.
+    """
+
+    __slots__ = ("arrays", "constants", "inputs", "instructions", "outputs", "types", "weak")
+
+    def __init__(
+        self,
+        types: list[ArrayType],
+        inputs: tuple[int, ...],
+        weak: set[int],
+        constants: dict[int, Any],
+        arrays: dict[int, Array],
+        instructions: list[Instruction],
+        outputs: tuple[int, ...],
+    ) -> None:
+        self.types = types
+        self.inputs = inputs
+        self.weak = weak
+        self.constants = constants
+        self.arrays = arrays
+        self.instructions = instructions
+        self.outputs = outputs
+
+    def with_instructions(
+        self, instructions: list[Instruction], outputs: tuple[int, ...] | None = None
+    ) -> Program:
+        """Return a program of other instructions over the same values."""
+        return Program(
+            self.types,
+            self.inputs,
+            self.weak,
+            self.constants,
+            self.arrays,
+            instructions,
+            self.outputs if outputs is None else outputs,
+        )
+
+    def __len__(self) -> int:
+        """Return the number of instructions."""
+        return len(self.instructions)
+
+
+def _rows(tape: Tape) -> Iterator[list[int]]:
+    for index in range(len(tape)):
+        yield tape.row(index)
+
+
+def _instructions(tape: Tape, guards: Sequence[Guard]) -> Iterator[Instruction]:
+    pending = list(reversed(guards))
+    for index, row in enumerate(_rows(tape)):
+        while pending and pending[-1].row <= index:
+            yield _guard(pending.pop())
+        first = row[L.ROW_RESULT]
+        yield Instruction(
+            OPS[row[L.ROW_KERNEL] >> 1],
+            tuple(tape.operands_of(row)),
+            tape.params_of(row),
+            tuple(range(first, first + row[L.ROW_N_RESULTS])),
+            tape.codes[row[L.ROW_CODE]],
+            row[L.ROW_LASTI],
+        )
+    while pending:
+        yield _guard(pending.pop())
+
+
+def _guard(guard: Guard) -> Instruction:
+    return Instruction(GUARD, (guard.value,), {"seen": guard.seen}, (), guard.code, guard.lasti)
+
+
+def program_of(tape: Tape, capture: Capture, inputs: Sequence[int], outputs: Sequence[int]) -> Program:
+    """Return the program that a tape has captured."""
+    return Program(
+        list(tape.types),
+        tuple(inputs),
+        set(capture.weak),
+        dict(capture.constants),
+        dict(capture.arrays),
+        list(_instructions(tape, capture.guards)),
+        tuple(outputs),
+    )
