@@ -37,6 +37,7 @@ from jitgrad.tensor.modes import enable_grad, inference_mode, is_grad_enabled, n
 from jitgrad.tensor.printing import get_printoptions, printoptions, set_printoptions
 from jitgrad.testing import check_grads
 from jitgrad.transforms.derivatives import elementwise_grad, grad, jacobian, jvp, stop_gradient, value_and_grad, vjp
+from jitgrad.transforms.jit import jit
 from jitgrad.transforms.second import hessian, hvp
 from jitgrad.trees import register_dataclass
 
@@ -63,6 +64,7 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "jacobian",
+    "jit",
     "jvp",
     "linalg",
     "linspace",

@@ -25,6 +25,7 @@ __all__ = [
     "GraphFreedError",
     "InplaceError",
     "ItemError",
+    "JitTypeError",
     "JitgradError",
     "LeakedTensorError",
     "NoGradientError",
@@ -35,6 +36,7 @@ __all__ = [
     "NumpyConversionError",
     "RangeError",
     "RequiresGradDtypeError",
+    "RetraceWarning",
     "ShapeError",
     "TreeMismatchError",
     "UnusedInputError",
@@ -618,6 +620,56 @@ class LeakedTensorError(JitgradError, RuntimeError):
 
 
 # --- ops ---------------------------------------------------------------------------------------------------
+
+
+class JitTypeError(JitgradError, TypeError):
+    """Something that a compiled function cannot be made of, or called with."""
+
+    @classmethod
+    def function(cls, f: object) -> Self:
+        """``f`` is no function."""
+        return cls(f"jit needs a function, not {type(f).__name__}.")
+
+    @classmethod
+    def dtype(cls, dtype: DType) -> Self:
+        """An array that holds no numbers."""
+        return cls(
+            f"A compiled function got an array of dtype {dtype}.\n"
+            "Its arrays must hold numbers or booleans; other things are static arguments, which must be hashable."
+        )
+
+    @classmethod
+    def unhashable(cls, kinds: object) -> Self:
+        """A static argument that cannot be looked up."""
+        return cls(
+            "A compiled function got an argument that is neither a number, an array, nor hashable, so it cannot tell "
+            "whether it has been traced for such a one.\n"
+            "Register its class as a container (jitgrad.register_dataclass), or define its __hash__ and __eq__."
+        )
+
+    @classmethod
+    def outside_tensor(cls, where: Location | None = None) -> Self:
+        """A tensor from outside, whose gradient a compiled function would not know."""
+        return cls(
+            _compose(
+                "A compiled function uses a tensor from outside that requires a gradient.",
+                "No gradient would flow to it: pass it as an argument, or detach() it.",
+                where,
+            )
+        )
+
+
+class RetraceWarning(UserWarning):
+    """A compiled function is traced over and over."""
+
+    @classmethod
+    def guards(cls, name: str, n_traces: int, where: object) -> Self:
+        """The value that Python looks at is seldom the same."""
+        return cls(
+            f"{name} has been traced {n_traces} times for arguments of the same shapes and dtypes: what Python does "
+            f"depends on a value at {where}, and each outcome is a trace of its own. Where that makes it slow, choose "
+            "with jitgrad.numpy.where instead of if, or leave that part outside of the compiled function."
+        )
 
 
 class ShapeError(JitgradError, ValueError):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jitgrad.core.location import user_frame
+from jitgrad.core.location import resolve, user_frame
 from jitgrad.core.tensor import Tensor
+from jitgrad.errors import JitTypeError
 
 if TYPE_CHECKING:
     from jitgrad.core.tape import Tape
@@ -51,7 +52,17 @@ class Capture:
 
     def enter(self, tape: Tape, argument: Any) -> int:
         """Return the value id of an operand that was computed outside of the tape."""
-        source = argument._value if type(argument) is Tensor else argument
+        source = argument
+        if type(argument) is Tensor:
+            source = argument._value
+            if argument._tape is not None or (argument._leaf is not None and argument._leaf.requires_grad):
+                frame = user_frame(3)
+                location = resolve(frame.f_code, frame.f_lasti)
+                raise JitTypeError.outside_tensor((location.file, location.line))
+            if argument._leaf is None:  # nobody writes to it
+                value = tape.define(source)
+                tape.kept[value] = self.constants[value] = source
+                return value
         if type(source) is not np.ndarray:
             value = tape.define(np.asarray(source))
             self.constants[value] = source

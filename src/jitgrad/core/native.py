@@ -19,6 +19,7 @@ from jitgrad.kernels import layout as L
 
 __all__ = [
     "KERNELS",
+    "PROCESS",
     "SUSPENDED",
     "accumulate",
     "append",
@@ -91,20 +92,20 @@ _held: list[Any] = []  # what only native code has a pointer to
 
 SUSPENDED = np.zeros(1, dtype=np.int64)  # how many contexts have recording switched off
 
-_PROCESS = np.zeros(L.P_WIDTH, dtype=np.int64)
-_PROCESS[L.P_KERNELS] = KERNELS.ctypes.data
-_PROCESS[L.P_SUSPENDED] = SUSPENDED.ctypes.data
-_PROCESS[L.P_FLOAT64] = id(np.dtype(np.float64))
-_PROCESS[L.P_FLOAT32] = id(np.dtype(np.float32))
-_PROCESS[L.P_NDARRAY] = id(np.ndarray)
-_PROCESS[L.P_FLOAT] = id(float)
-_PROCESS[L.P_INT] = id(int)
-_PROCESS[L.P_NUMPY_FLOAT] = id(np.float64)
-_PROCESS[L.P_NONE] = id(None)
-_PROCESS[L.P_ELLIPSIS] = id(...)
-_PROCESS[L.P_SLICE] = id(slice)
-_PROCESS[L.P_TUPLE] = id(tuple)
-_PROCESS[L.P_NEW_ARRAY] = _PYARRAY_NEW
+PROCESS = np.zeros(L.P_WIDTH, dtype=np.int64)
+PROCESS[L.P_KERNELS] = KERNELS.ctypes.data
+PROCESS[L.P_SUSPENDED] = SUSPENDED.ctypes.data
+PROCESS[L.P_FLOAT64] = id(np.dtype(np.float64))
+PROCESS[L.P_FLOAT32] = id(np.dtype(np.float32))
+PROCESS[L.P_NDARRAY] = id(np.ndarray)
+PROCESS[L.P_FLOAT] = id(float)
+PROCESS[L.P_INT] = id(int)
+PROCESS[L.P_NUMPY_FLOAT] = id(np.float64)
+PROCESS[L.P_NONE] = id(None)
+PROCESS[L.P_ELLIPSIS] = id(...)
+PROCESS[L.P_SLICE] = id(slice)
+PROCESS[L.P_TUPLE] = id(tuple)
+PROCESS[L.P_NEW_ARRAY] = _PYARRAY_NEW
 
 
 def _offset(obj: Any, slot: str) -> int:
@@ -120,17 +121,17 @@ def _offset(obj: Any, slot: str) -> int:
 
 def introduce_tape(cls: type) -> None:
     """Tell native code where the header lies in a Tape."""
-    _PROCESS[L.P_TAPE_HEADER] = _offset(object.__new__(cls), "header")
+    PROCESS[L.P_TAPE_HEADER] = _offset(object.__new__(cls), "header")
 
 
 def introduce_tensor(
     cls: type, scalars: tuple[object, object], type_of: Callable[..., Any], sweep: Callable[..., Any]
 ) -> None:
     """Tell native code where the slots of a Tensor lie, the types of scalars, and what it asks Python to do."""
-    _PROCESS[L.P_TENSOR] = id(cls)
-    _PROCESS[L.P_TYPE_OF] = id(type_of)
-    _PROCESS[L.P_SWEEP] = id(sweep)
-    _PROCESS[L.P_SCALAR_FLOAT64], _PROCESS[L.P_SCALAR_FLOAT32] = map(id, scalars)
+    PROCESS[L.P_TENSOR] = id(cls)
+    PROCESS[L.P_TYPE_OF] = id(type_of)
+    PROCESS[L.P_SWEEP] = id(sweep)
+    PROCESS[L.P_SCALAR_FLOAT64], PROCESS[L.P_SCALAR_FLOAT32] = map(id, scalars)
     for column, slot in (
         (L.P_TENSOR_VALUE, "_value"),
         (L.P_TENSOR_TYPE, "_type"),
@@ -140,11 +141,11 @@ def introduce_tensor(
         (L.P_TENSOR_BASE, "_base"),
         (L.P_TENSOR_VIEWS, "_views"),
     ):
-        _PROCESS[column] = _offset(object.__new__(cls), slot)
+        PROCESS[column] = _offset(object.__new__(cls), slot)
 
 
 _PASSING = np.zeros(L.PASSING_SIZE, dtype=np.int64)
-_PROCESS[L.P_PASSING] = _PASSING.ctypes.data
+PROCESS[L.P_PASSING] = _PASSING.ctypes.data
 
 
 def pass_over(code: CodeType) -> None:
@@ -159,7 +160,7 @@ def pass_over(code: CodeType) -> None:
 
 
 def _entry(name: str) -> Callable[..., Any]:
-    return compiler.builtin(name, _address(name), _PROCESS)
+    return compiler.builtin(name, _address(name), PROCESS)
 
 
 room = _entry("room")
@@ -195,7 +196,7 @@ def operation(
     It runs and records the op natively where it can, and calls ``general`` where it cannot. ``mean`` is for totals,
     ``key`` the name of the static parameter of an item or a put.
     """
-    context = np.array([_PROCESS.ctypes.data, opcode, id(general), mean, id(key)], dtype=np.int64)
+    context = np.array([PROCESS.ctypes.data, opcode, id(general), mean, id(key)], dtype=np.int64)
     _held.append((general, key))
     return compiler.builtin(name, _address(entry), context, doc)
 

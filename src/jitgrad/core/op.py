@@ -100,6 +100,12 @@ class Op:
         The same as a function of the static parameters, where one op stands for several of PyTorch's.
     numpy : tuple of callables
         NumPy functions that stand for exactly this op with these operands and parameters.
+    as_view : callable, optional
+        As ``forward``, but the result is a view of the operand wherever NumPy can make one. Defaults to ``forward``
+        for an op that is a view.
+    rows : callable, optional
+        ``rows(builder, operands, out, **params)`` writes the op as native calls of a compiled plan
+        (`jitgrad.machine.lowering`), and returns whether it could. Elementwise ops need none.
     samples : callable
         ``samples(rng)`` yields ``(args, params)``: what the law tests and the benchmarks run the op on.
     rules : dict
@@ -123,6 +129,8 @@ class Op:
         numpy: Sequence[Callable[..., Any]] = (),
         discrete: Sequence[str] = (),
         doc: str | None = None,
+        as_view: Callable[..., Array] | None = None,
+        rows: Callable[..., bool] | None = None,
     ) -> None:
         if name in REGISTRY:
             raise ValueError(f"an op called {name!r} exists already")
@@ -132,6 +140,8 @@ class Op:
         self.operands = operands
         self.linear = linear
         self.view = view
+        self.as_view = forward if view and as_view is None else as_view
+        self.rows = rows
         self.n_results = n_results
         self.node = node or "".join(part.capitalize() for part in name.split("_"))
         self.node_of = node_of

@@ -30,6 +30,7 @@ pointer_f8 = _pointer_to(types.float64, ir.DoubleType())
 pointer_f4 = _pointer_to(types.float32, ir.FloatType())
 pointer_i8 = _pointer_to(types.int64, I64)
 pointer_i4 = _pointer_to(types.int32, ir.IntType(32))
+pointer_u1 = _pointer_to(types.uint8, ir.IntType(8))
 
 
 @intrinsic
@@ -91,3 +92,4 @@ def _caller(result: Any, n_args: int) -> Any:
 
 call_kernel = _caller(types.void, 4)  # (address, args, dims, steps, data)
 call_new_array = _caller(types.int64, 9)  # PyArray_New
+call_gemm = _caller(types.void, 13)  # dgemm, sgemm

@@ -123,6 +123,23 @@ C_MEAN: Final = 3  # of a total: whether to divide by the number of elements
 C_KEY: Final = 4  # of an item: the name of its one static parameter
 C_WIDTH: Final = 5
 
+# A plan: rows that are replayed. Its header:
+PLAN_ROWS: Final = 0
+PLAN_N_ROWS: Final = 1
+PLAN_OPERANDS: Final = 2  # pairs: a slot, and a byte offset from what it points to
+PLAN_SLOTS: Final = 3  # addresses of memory: of inputs, constants, buffers, outputs
+PLAN_POOL: Final = 4  # what the rows' dims and steps point to
+PLAN_WIDTH: Final = 5
+
+# One row of it.
+STEP_KERNEL: Final = 0  # address; 0 if it needs Python, 1 for a guard: do the two operands have the same bytes?
+STEP_OPERANDS: Final = 1  # its first operand
+STEP_N_OPERANDS: Final = 2
+STEP_DIMS: Final = 3  # where in the pool
+STEP_STEPS: Final = 4
+STEP_DATA: Final = 5
+STEP_WIDTH: Final = 6
+
 # The kernel table: a line an op and dtype; the forward kernel, what to keep, a group for each operand's VJP kernel.
 KERNEL_FORWARD: Final = 0
 KERNEL_KEEPS: Final = 1  # ROW_KEEPS, by which operands are on the tape (bits 0, 1, 2)

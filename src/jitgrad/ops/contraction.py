@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgrad.core.op import FUNCTIONS, Array, Op
+from jitgrad.core.op import FUNCTIONS, REGISTRY, Array, Op
 from jitgrad.core.protocol import answers, method
 from jitgrad.core.tensor import Tensor
 from jitgrad.core.types import ArrayType
@@ -179,10 +179,44 @@ def _by_y(subscripts: str) -> str:
     return f"{x},{out}->{y}"
 
 
+def _contraction_rows(b: Any, xs: Any, out: Any, *, subscripts: str) -> bool:
+    x_labels, y_labels, out_labels = split(subscripts)
+    summed = "".join(label for label in x_labels if label not in out_labels)
+    if not summed:
+        spread = [
+            x.view(x.array.transpose([labels.index(label) for label in out_labels if label in labels])[
+                tuple([slice(None) if label in labels else None for label in out_labels])
+            ])
+            for x, labels in zip(xs, (x_labels, y_labels), strict=True)
+        ]
+        return bool(b.elementwise(REGISTRY["multiply"], spread, out))
+    batch = "".join(label for label in out_labels if label in x_labels and label in y_labels)
+    x_free = "".join(label for label in x_labels if label not in y_labels)
+    y_free = "".join(label for label in y_labels if label not in x_labels)
+    sizes = dict(zip(x_labels + y_labels, xs[0].array.shape + xs[1].array.shape, strict=True))
+
+    def stacked(place: Any, labels: Labels, rows: Labels, columns: Labels) -> Any:
+        array = place.array.transpose([labels.index(label) for label in batch + rows + columns])
+        lengths = [math.prod([sizes[label] for label in group]) for group in (batch, rows, columns)]
+        return array, lengths
+
+    left, shape = stacked(xs[0], x_labels, x_free, summed)
+    x = b.reshaped(xs[0].view(left), shape)
+    right, shape = stacked(xs[1], y_labels, summed, y_free)
+    y = b.reshaped(xs[1].view(right), shape)
+    made, shape = stacked(out, out_labels, x_free, y_free)
+    target = out.view(made)
+    product = b.reshaped(target, shape, write=True)
+    if not b.matmuls(x, y, product):
+        return False
+    return product.storage is out.storage or bool(b.copy(product.view(product.array.reshape(made.shape)), target))
+
+
 contraction_op: Op = Op(
     "contraction",
     lambda x, y, *, subscripts: _product(subscripts)(x, y),
     ("x", "y"),
+    rows=_contraction_rows,
     rules={
         "x": lambda g, y, *, subscripts: contraction_op(g, y, subscripts=_by_x(subscripts)),
         "y": lambda g, x, *, subscripts: contraction_op(x, g, subscripts=_by_y(subscripts)),
@@ -232,6 +266,22 @@ def _matmul(x: Array, y: Array) -> Any:
         raise ShapeError.operands(
             "matmul", "arrays of one dimension at least; multiply by a scalar with *", x.shape, y.shape
         ) from None
+
+
+def _matmul_rows(b: Any, xs: Any, out: Any) -> bool:
+    x, y = (place.array for place in xs)
+    left = x if x.ndim > 1 else x[None]
+    right = y if y.ndim > 1 else y[:, None]
+    stack = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    count = math.prod(stack)
+    if not stack and count == 1:
+        stack = (1,)
+    left = np.broadcast_to(left, (*stack, *left.shape[-2:])).reshape(count, *left.shape[-2:])
+    right = np.broadcast_to(right, (*stack, *right.shape[-2:])).reshape(count, *right.shape[-2:])
+    if not (np.may_share_memory(left, x) and np.may_share_memory(right, y)):
+        return False
+    product = out.array.reshape(count, left.shape[-2], right.shape[-1])
+    return bool(b.matmuls(xs[0].view(left), xs[1].view(right), out.view(product)))
 
 
 class _Matmul:
@@ -288,6 +338,7 @@ matmul_op: Op = Op(
     "matmul",
     _matmul,
     ("x", "y"),
+    rows=_matmul_rows,
     rules={"x": _matmul_by_x, "y": _matmul_by_y},
     linear="each",
     node="Mm",

@@ -44,6 +44,7 @@ __all__ = [
     "take",
     "take_along_axis",
     "unpacked",
+    "view_at",
 ]
 
 # -- basic indices -------------------------------------------------------------------------------------------
@@ -84,10 +85,21 @@ getitem_op: Op = Op(
     doc="``x[index]`` of a basic index.",
 )
 
+def view_at(x: Array, index: Any) -> Array:
+    """Return a view of what a basic index picks, even if that is one element."""
+    items = index if type(index) is tuple else (index,)
+    return x[items] if any(item is ... for item in items) else x[(*items, ...)]
+
+
+def _scatter_rows(b: Any, xs: Any, out: Any, *, index: Any, shape: tuple[int, ...]) -> bool:
+    return bool(b.copy(b.number(0.0, out), out) and b.copy(xs[0], out.view(view_at(out.array, index))))
+
+
 scatter_op: Op = Op(
     "scatter",
     _scatter,
     ("x",),
+    rows=_scatter_rows,
     rules={"x": lambda g, *, index: getitem_op(g, index=index)},
     linear="each",
     samples=lambda rng: [

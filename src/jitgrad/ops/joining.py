@@ -68,10 +68,16 @@ def _concatenate_rule(g: Any, k: int, *, axis: int, bounds: tuple[int, ...]) -> 
     return g[_along(axis, slice(bounds[k], bounds[k + 1]))]
 
 
+def _concatenate_rows(b: Any, xs: Any, out: Any, *, axis: int, bounds: tuple[int, ...]) -> bool:
+    places = [out.view(out.array[_along(axis, slice(start, stop))]) for start, stop in pairwise(bounds)]
+    return all(b.copy(x, place) for x, place in zip(xs, places, strict=True))
+
+
 concatenate_op = Op(
     "concatenate",
     _concatenate,
     None,
+    rows=_concatenate_rows,
     rules={"xs": _concatenate_rule},
     linear="jointly",
     node="Cat",
@@ -95,10 +101,15 @@ def _stack_rule(g: Any, k: int, *, axis: int) -> Any:
     return g[(*_along(axis, k), ...)]
 
 
+def _stack_rows(b: Any, xs: Any, out: Any, *, axis: int) -> bool:
+    return all(b.copy(x, out.view(out.array[(*_along(axis, k), ...)])) for k, x in enumerate(xs))
+
+
 stack_op = Op(
     "stack",
     _stack,
     None,
+    rows=_stack_rows,
     rules={"xs": _stack_rule},
     linear="jointly",
     samples=lambda rng: [

@@ -55,10 +55,15 @@ def _reduction_samples(**params: Any) -> Any:
     ]
 
 
+def _sum_rows(b: Any, xs: Any, out: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any = None) -> bool:
+    return bool(b.copy(b.number(0.0, out), out) and b.reduce("sum", xs[0], out, axes))
+
+
 sum_op: Op = Op(
     "sum",
     _sum,
     ("x",),
+    rows=_sum_rows,
     rules={"x": lambda g, x_t, *, axes: spread_op(g, axes=axes, shape=x_t.shape)},
     linear="each",
     samples=_reduction_samples(),
@@ -84,10 +89,15 @@ def _gather(g: Any, x_t: ArrayType, *, axes: tuple[int, ...], shape: tuple[int, 
     return total if total.shape == x_t.shape else reshape_op(total, shape=x_t.shape)
 
 
+def _spread_view(x: Array, *, axes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    return np.broadcast_to(x.reshape(kept_shape(shape, axes)), shape)
+
+
 spread_op: Op = Op(
     "spread",
     _spread,
     ("x",),
+    as_view=_spread_view,
     rules={"x": _gather},
     linear="each",
     node="Expand",
@@ -110,10 +120,18 @@ def _mean(x: Array, *, axes: tuple[int, ...], keepdims: bool, dtype: Any = None)
     return np.mean(x, axis=axes, dtype=dtype, keepdims=keepdims)
 
 
+def _mean_rows(b: Any, xs: Any, out: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any = None) -> bool:
+    if not _sum_rows(b, xs, out, axes=axes, keepdims=keepdims):
+        return False
+    count = b.number(float(xs[0].array.size // max(out.array.size, 1)), out)
+    return bool(out.array.size and b.elementwise(divide, (out, count), out))
+
+
 mean_op: Op = Op(
     "mean",
     _mean,
     ("x",),
+    rows=_mean_rows,
     rules={"x": lambda g, x_t, *, axes: spread_op(g / float(count_of(x_t, axes) or 1), axes=axes, shape=x_t.shape)},
     linear="each",
     samples=_reduction_samples(),

@@ -347,10 +347,18 @@ def _sum_to(x: Array, *, shape: Shape) -> Array:
     return np.asarray(np.sum(x, axis=axes)).reshape(shape)
 
 
+def _sum_to_rows(b: Any, xs: Any, out: Any, *, shape: Shape) -> bool:
+    x = xs[0]
+    extra = x.array.ndim - len(shape)
+    axes = tuple(d for d in range(x.array.ndim) if d < extra or (shape[d - extra] == 1 and x.array.shape[d] != 1))
+    return bool(b.copy(b.number(0.0, out), out) and b.reduce("sum", x, out, axes))
+
+
 sum_to: Op = Op(
     "sum_to",
     _sum_to,
     ("x",),
+    rows=_sum_to_rows,
     rules={"x": lambda g, x_t: broadcast_to_op(reshape_op(g, shape=_aligned(g.shape, x_t)), shape=x_t.shape)},
     linear="each",
     node="SumToSize",

@@ -31,6 +31,7 @@ from jitgrad.ops.indexing import (
     is_basic,
     simplified,
     unpacked,
+    view_at,
 )
 from jitgrad.ops.shaping import broadcast_to_op, clone, inverse, ravel, reshape_op, swapaxes_op, transpose_op
 from jitgrad.ops.views import live_views, origin, root
@@ -46,10 +47,15 @@ def _put(x: Array, value: Any, *, index: Any) -> Array:
     return out
 
 
+def _put_rows(b: Any, xs: Any, out: Any, *, index: Any) -> bool:
+    return bool(b.copy(xs[0], out) and b.copy(xs[1], out.view(view_at(out.array, index))))
+
+
 put_op: Op = Op(
     "put",
     _put,
     ("x", "value"),
+    rows=_put_rows,
     rules={
         "x": lambda g, *, index: put_op(g, np.zeros((), g.dtype), index=index),
         "value": lambda g, *, index: getitem_op(g, index=index),

@@ -1,0 +1,249 @@
+"""What a function reads beside its arguments: closed-over values, globals, and attributes of them.
+
+A compiled function is good for as long as these are what they were. They are found in the function's code, and in
+that of the user's functions that it calls; what it reads in other ways (`getattr`, attributes of attributes of
+arguments) is not seen.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import optree
+
+from jitgrad.core.tensor import Tensor
+from jitgrad.transforms.trace import NAMESPACE
+
+__all__ = ["Surroundings"]
+
+Array = np.ndarray[Any, Any]
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+_LIBRARIES = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib")})
+_OURS = str(Path(__file__).resolve().parent.parent)
+_MISSING = object()
+
+Chain = tuple[str, str, tuple[str, ...]]  # "global" or "cell", the name, the attributes that follow
+
+
+@functools.cache
+def _is_library(file: str | None) -> bool:
+    if file is None or file.startswith("<frozen"):
+        return True
+    path = str(Path(file).resolve()) if not file.startswith("<") else file
+    return path.startswith(_LIBRARIES) or path.startswith(_OURS)
+
+
+@functools.cache
+def _chains(code: CodeType) -> frozenset[Chain]:
+    """Return what a code object, and those inside it, read from outside."""
+    found: set[Chain] = set()
+    start: tuple[str, str] | None = None
+    attributes: list[str] = []
+
+    def end() -> None:
+        if start is not None:
+            found.add((*start, tuple(attributes)))
+
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name in ("LOAD_ATTR", "LOAD_METHOD") and start is not None:
+            attributes.append(str(instruction.argval))
+            continue
+        if name in ("PRECALL", "PUSH_NULL", "CACHE", "NOP", "COPY_FREE_VARS", "RESUME"):
+            continue
+        end()
+        start = None
+        attributes = []
+        if name in ("LOAD_GLOBAL", "LOAD_NAME"):
+            start = ("global", str(instruction.argval))
+        elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
+            start = ("cell", str(instruction.argval))
+        elif name == "LOAD_FAST" and code.co_argcount and instruction.argval == code.co_varnames[0]:
+            start = ("first", str(instruction.argval))
+    end()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= {chain for chain in _chains(constant) if chain[0] != "first"}
+    return frozenset(found)
+
+
+class _Check:
+    """One thing that was read: where it is found, and what it was."""
+
+    __slots__ = ("fetch", "name", "seen")
+
+    def __init__(self, name: str, fetch: Callable[[], Any], seen: Any) -> None:
+        self.name = name
+        self.fetch = fetch
+        self.seen = seen
+
+
+def _same(seen: Any, now: Any) -> bool:
+    """Tell whether a value that was read is what it was; arrays by identity."""
+    if seen is now:
+        return True
+    if type(seen) is not type(now):
+        return False
+    if isinstance(seen, MethodType):
+        return seen.__func__ is now.__func__ and seen.__self__ is now.__self__
+    if isinstance(seen, _PLAIN):
+        return bool(seen == now) or (seen != seen and now != now)
+    return False
+
+
+class Surroundings:
+    """What a function read when it was traced.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.checks: list[_Check] = []
+        self.containers: list[tuple[str, Any, list[Any], Any]] = []  # name, container, leaves, structure
+        self.tensors: list[tuple[Tensor, Array]] = []
+        self.arrays: dict[int, Array] = {}  # by id
+        self._visited: set[int] = set()
+        self._function(f)
+
+    def _function(self, f: Any) -> None:
+        if id(f) in self._visited:
+            return
+        self._visited.add(id(f))
+        first: Any = _MISSING
+        if isinstance(f, functools.partial):
+            self._value("a partial argument", f.args)
+            self._value("a partial argument", f.keywords)
+            self._function(f.func)
+            return
+        if isinstance(f, MethodType):
+            first, f = f.__self__, f.__func__
+        wrapped = getattr(f, "__wrapped__", None)
+        if wrapped is not None:
+            self._function(wrapped)
+        if not isinstance(f, FunctionType):
+            called = getattr(type(f), "__call__", None)
+            if isinstance(called, FunctionType) and not _is_library(called.__code__.co_filename):
+                self._code(called, f)
+            return
+        if _is_library(f.__code__.co_filename):  # it may have been made around a function of the user's
+            for cell in f.__closure__ or ():
+                if callable(held := _contents(cell)):
+                    self._function(held)
+            return
+        self._value(f"a default of {f.__qualname__}", f.__defaults__)
+        self._value(f"a default of {f.__qualname__}", f.__kwdefaults__)
+        self._code(f, first)
+
+    def _code(self, f: FunctionType, first: Any) -> None:
+        cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+        for kind, name, attributes in sorted(_chains(f.__code__)):
+            if kind == "global":
+                fetch = functools.partial(f.__globals__.get, name, _MISSING)
+            elif kind == "cell":
+                if name not in cells:
+                    continue  # of a function inside this one
+                fetch = functools.partial(_contents, cells[name])
+            elif first is _MISSING:
+                continue
+            else:
+                fetch = functools.partial(_itself, first)
+            self._chain(name, fetch, attributes)
+
+    def _chain(self, name: str, fetch: Callable[[], Any], attributes: tuple[str, ...]) -> None:
+        value = fetch()
+        if value is _MISSING:
+            return
+        self._look(name, fetch, value)
+        for attribute in attributes:
+            if isinstance(value, ModuleType) and _is_library(getattr(value, "__file__", None)):
+                return
+            if isinstance(value, (np.ndarray, Tensor, *_PLAIN, type)) or not _is_stored(value, attribute):
+                return
+            fetch = functools.partial(_attribute, fetch, attribute)
+            name = f"{name}.{attribute}"
+            value = fetch()
+            self._look(name, fetch, value)
+
+    def _look(self, name: str, fetch: Callable[[], Any], value: Any) -> None:
+        if isinstance(value, ModuleType):
+            return
+        self.checks.append(_Check(name, fetch, value))
+        self._value(name, value)
+
+    def _value(self, name: str, value: Any) -> None:
+        """Remember what is in a value that may change without being replaced."""
+        if type(value) is np.ndarray:
+            self.arrays[id(value)] = value
+        elif type(value) is Tensor:
+            self.tensors.append((value, value._value))
+            self.arrays[id(value._value)] = value._value
+        elif callable(value):
+            self._function(value)
+        elif isinstance(value, (list, dict, tuple, set)) and id(value) not in self._visited:
+            self._visited.add(id(value))
+            leaves, spec = _flat(value)
+            self.containers.append((name, value, leaves, spec))
+            for leaf in leaves:
+                self._value(name, leaf)
+
+    def changed(self) -> str | None:
+        """Return the name of something that is not what it was, or None."""
+        for check in self.checks:
+            now = check.fetch()
+            if now is not check.seen and not _same(check.seen, now):
+                return check.name
+        for tensor, array in self.tensors:
+            if tensor._value is not array:
+                return "a tensor"
+        for name, container, leaves, spec in self.containers:
+            now_leaves, now_spec = _flat(container)
+            if now_spec != spec or not all(map(_same, leaves, now_leaves)):
+                return name
+        return None
+
+
+def _flat(container: Any) -> tuple[list[Any], Any]:
+    if isinstance(container, set):
+        return [], frozenset(container)
+    leaves, spec = optree.tree_flatten(container, none_is_leaf=True, namespace=NAMESPACE)
+    return leaves, spec
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _attribute(fetch: Callable[[], Any], name: str) -> Any:
+    return getattr(fetch(), name, _MISSING)
+
+
+def _is_stored(value: Any, attribute: str) -> bool:
+    """Tell whether an attribute is just a value that is stored: reading it runs none of the user's code."""
+    found = inspect.getattr_static(value, attribute, _MISSING)
+    if found is _MISSING:
+        return False
+    kind = type(found)
+    return not hasattr(kind, "__get__") or isinstance(found, FunctionType) or _is_slot(found)
+
+
+def _is_slot(found: Any) -> bool:
+    return inspect.ismemberdescriptor(found)
+
