@@ -64,6 +64,30 @@ def test_public_names_are_there() -> None:
     assert sorted(jg.__all__) == jg.__all__
 
 
+def test_public_names_of_autograd_are_there() -> None:
+    for name in jg.autograd.__all__:
+        assert callable(getattr(jg.autograd, name))
+    assert set(jg.autograd.__all__) <= set(dir(jg.autograd))
+    for name in ("gradcheck", "gradgradcheck"):
+        assert getattr(jg.autograd, name) is getattr(jg.testing, name)
+    x = jg.tensor([1.0, 2.0], requires_grad=True)
+    assert jg.autograd.gradcheck(lambda x: x * x.exp(), x)
+    assert jg.autograd.gradgradcheck(lambda x: x * x.exp(), x)
+    assert not jg.autograd.gradcheck(lambda x: x * x.detach(), x, raise_exception=False)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from jitgrad.autograd import gradcheck, gradgradcheck",
+        "from jitgrad.autograd import *; gradcheck, gradgradcheck",
+        "import jitgrad.testing; from jitgrad.autograd import gradcheck",
+    ],
+)
+def test_checks_of_gradients_are_imported_from_autograd(program: str) -> None:
+    assert in_new_process(f"{program}; print(callable(gradcheck))") == "True"
+
+
 @pytest.mark.parametrize("name", ["exp", "sin", "dot", "stack", "sum", "where", "matmul", "tanh", "concatenate"])
 def test_functions_are_at_the_top_too(name: str) -> None:
     assert getattr(jg, name) is getattr(jnp, name)
@@ -115,6 +139,7 @@ def test_norm_is_in_linalg() -> None:
         (jnp, "no_such_name", "has no attribute 'no_such_name'"),
         (jnp.linalg, "no_such_name", "has no attribute 'no_such_name'"),
         (jg, "no_such_name", "module 'jitgrad' has no attribute 'no_such_name'"),
+        (jg.autograd, "no_such_name", r"module 'jitgrad\.autograd' has no attribute 'no_such_name'"),
     ],
 )
 def test_names_that_are_missing(module: Any, name: str, match: str) -> None:

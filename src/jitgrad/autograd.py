@@ -1,9 +1,9 @@
-"""Gradients of tensors: `grad`, `backward`, and the grad modes, in the places where PyTorch has them."""
+"""Gradients of tensors: `grad` and `backward`, checks of them, and the grad modes, where PyTorch has them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,15 @@ from jitgrad.tensor.backward import Sweep, _backward, seed_of
 from jitgrad.tensor.creation import make
 from jitgrad.tensor.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
+if TYPE_CHECKING:
+    from jitgrad.testing import gradcheck, gradgradcheck
+
 __all__ = [
     "backward",
     "enable_grad",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
@@ -25,6 +30,19 @@ __all__ = [
 ]
 
 Tensors = Tensor | Sequence[Tensor]
+
+
+def __getattr__(name: str) -> Any:
+    """Find the checks in `jitgrad.testing`, which needs this module."""
+    if name not in ("gradcheck", "gradgradcheck"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from jitgrad import testing
+
+    return getattr(testing, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def _several(tensors: Any) -> list[Any]:
