@@ -21,6 +21,7 @@ __all__ = [
     "KERNELS",
     "PROCESS",
     "SUSPENDED",
+    "TRACES",
     "accumulate",
     "append",
     "attach",
@@ -55,6 +56,7 @@ def _api_table(capsule: Any) -> Any:
 
 # Slots of NumPy's C API, fixed by its stable ABI (numpy/_core/code_generators/numpy_api.py)
 _PYARRAY_NEW = _api_table(_multiarray_umath._ARRAY_API)[93]
+_PYARRAY_RETURN = _api_table(_multiarray_umath._ARRAY_API)[76]
 _PYUFUNC_FROM_FUNC_AND_DATA = _api_table(_multiarray_umath._UFUNC_API)[1]
 
 
@@ -91,6 +93,7 @@ KERNELS = np.zeros((2 * MAX_OPS, L.KERNEL_WIDTH), dtype=np.int64)
 _held: list[Any] = []  # what only native code has a pointer to
 
 SUSPENDED = np.zeros(1, dtype=np.int64)  # how many contexts have recording switched off
+TRACES = np.zeros(1, dtype=np.int64)  # how many transforms are tracing
 
 PROCESS = np.zeros(L.P_WIDTH, dtype=np.int64)
 PROCESS[L.P_KERNELS] = KERNELS.ctypes.data
@@ -106,6 +109,7 @@ PROCESS[L.P_ELLIPSIS] = id(...)
 PROCESS[L.P_SLICE] = id(slice)
 PROCESS[L.P_TUPLE] = id(tuple)
 PROCESS[L.P_NEW_ARRAY] = _PYARRAY_NEW
+PROCESS[L.P_RETURN] = _PYARRAY_RETURN
 
 
 def _offset(obj: Any, slot: str) -> int:

@@ -91,13 +91,16 @@ def plain(value: Any) -> Any:
     return value
 
 
-def discrete(*numpy_functions: Callable[..., Any], observes: bool = False) -> None:
+def discrete(
+    *numpy_functions: Callable[..., Any], observes: bool = False, operands: int = 1, rest: tuple[Any, ...] = ()
+) -> None:
     """Say of NumPy functions that their results do not vary with their arguments: tensors are taken as arrays.
 
     ``observes`` says that what is in the arguments decides on the result's shape, or that the result is no array.
+    Otherwise the functions take so many arrays, and then, in samples, ``rest``.
     """
     for numpy_function in numpy_functions:
-        op = None if observes else discrete_op(numpy_function)
+        op = None if observes else discrete_op(numpy_function, operands, rest)
 
         def function(
             *args: Any, _numpy: Callable[..., Any] = numpy_function, _op: Op | None = op, **kwargs: Any
@@ -133,15 +136,25 @@ class _Operand:
 _OPERAND = _Operand()
 
 
-def discrete_op(numpy_function: Callable[..., Any]) -> Op:
+def discrete_op(numpy_function: Callable[..., Any], operands: int = 1, rest: tuple[Any, ...] = ()) -> Op:
     """Declare the op of a function whose result does not vary: only a trace that is to be replayed records it."""
+    of_floats = not isinstance(numpy_function, np.ufunc) or any(kinds.startswith("d") for kinds in numpy_function.types)
+    sample = np.linspace(-3.0, 3.0, 12) if of_floats else np.arange(1, 13)
 
     def forward(*xs: Any, call: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         operands = iter(xs)
         return numpy_function(*[next(operands) if item is _OPERAND else item for item in call], **keywords)
 
     name = numpy_function.__name__
-    return Op(name, forward, None, rules={}, samples=None, discrete=("xs",), doc=numpy_function.__doc__)
+    return Op(
+        name,
+        forward,
+        None,
+        rules={},
+        samples=lambda rng: [((sample,) * operands, {"call": (_OPERAND,) * operands + rest, "keywords": {}})],
+        discrete=("xs",),
+        doc=numpy_function.__doc__,
+    )
 
 
 def captured(args: Sequence[Any]) -> bool:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
-from jitgrad.core.native import SUSPENDED
+from jitgrad.core.native import SUSPENDED, TRACES
 
 if TYPE_CHECKING:
     from jitgrad.core.tape import Tape
@@ -79,22 +79,24 @@ def imperative_tape() -> Tape:
 
 def start(tape: Tape) -> Token[Tape | None]:
     """Make ``tape`` the one that records in this context, until `stop` is called with what this returns."""
+    TRACES[0] += 1
     return _trace.set(tape)
 
 
 def stop(token: Token[Tape | None]) -> None:
     """Undo `start`."""
+    TRACES[0] -= 1
     _trace.reset(token)
 
 
 @contextmanager
 def tracing(tape: Tape) -> Iterator[Tape]:
     """Make ``tape`` the one that records in this context."""
-    token = _trace.set(tape)
+    token = start(tape)
     try:
         yield tape
     finally:
-        _trace.reset(token)
+        stop(token)
 
 
 def switch(enabled: bool) -> object:

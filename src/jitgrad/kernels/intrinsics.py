@@ -92,4 +92,5 @@ def _caller(result: Any, n_args: int) -> Any:
 
 call_kernel = _caller(types.void, 4)  # (address, args, dims, steps, data)
 call_new_array = _caller(types.int64, 9)  # PyArray_New
+call_return = _caller(types.int64, 1)  # PyArray_Return
 call_gemm = _caller(types.void, 13)  # dgemm, sgemm

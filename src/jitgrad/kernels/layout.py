@@ -111,6 +111,7 @@ P_TYPE_OF: Final = 22  # the Python function that interns ArrayTypes
 P_TENSOR_BASE: Final = 24  # slots that tie a view to what it is a view of
 P_TENSOR_VIEWS: Final = 25
 P_SWEEP: Final = 26  # the Python function that drops dead references from a list of views
+P_RETURN: Final = 27  # PyArray_Return
 P_WIDTH: Final = 28
 
 PASSING_SIZE: Final = 4096  # a power of 2; an address is looked for from (address >> 4) % PASSING_SIZE on
@@ -139,6 +140,53 @@ STEP_DIMS: Final = 3  # where in the pool
 STEP_STEPS: Final = 4
 STEP_DATA: Final = 5
 STEP_WIDTH: Final = 6
+
+# A call of a compiled function: what its built-in function carries.
+CALL_PROCESS: Final = 0
+CALL_GENERAL: Final = 1  # the Python function that takes whatever the native path does not
+CALL_READY: Final = 2  # whether there is a plan
+CALL_TRACES: Final = 3  # address of the number of traces that are running in this process
+CALL_N_ARGUMENTS: Final = 4
+CALL_ARGUMENTS: Final = 5
+CALL_N_CHECKS: Final = 6
+CALL_CHECKS: Final = 7
+CALL_PLAN: Final = 8
+CALL_N_OUTPUTS: Final = 9
+CALL_OUTPUTS: Final = 10
+CALL_N_FORM: Final = 11
+CALL_FORM: Final = 12
+CALL_HITS: Final = 13
+CALL_WIDTH: Final = 14
+
+# An argument: what it must be.
+ARGUMENT_KIND: Final = 0
+ARGUMENT_OBJECT: Final = 1  # of an array, its dtype; of a number, where to put it; else the very object
+ARGUMENT_NDIM: Final = 2
+ARGUMENT_SHAPE: Final = 3
+ARGUMENT_SLOT: Final = 4
+ARGUMENT_WIDTH: Final = 5
+ARGUMENT_ARRAY: Final = 0
+ARGUMENT_NUMBER: Final = 1
+ARGUMENT_STATIC: Final = 2
+
+# What a function reads beside its arguments: a key of a dict, or a cell, and the object that was there.
+CHECK_HOLDER: Final = 0
+CHECK_KEY: Final = 1  # 0 for a cell
+CHECK_SEEN: Final = 2
+CHECK_WIDTH: Final = 3
+
+# An output: an array to be made.
+OUTPUT_SLOT: Final = 0
+OUTPUT_NDIM: Final = 1
+OUTPUT_SHAPE: Final = 2
+OUTPUT_TYPE: Final = 3  # NumPy's number of the dtype
+OUTPUT_WIDTH: Final = 4
+
+# How the result is put together: pairs, run on a stack.
+FORM_OUTPUT: Final = 0  # push the output of this number
+FORM_OBJECT: Final = 1  # push this object
+FORM_TUPLE: Final = 2  # pop so many, push a tuple of them
+FORM_DEPTH: Final = 32  # of the stack
 
 # The kernel table: a line an op and dtype; the forward kernel, what to keep, a group for each operand's VJP kernel.
 KERNEL_FORWARD: Final = 0

@@ -25,41 +25,10 @@ from jitgrad.kernels.intrinsics import (
     store,
 )
 
-__all__ = ["KERNELS", "bind", "replay"]
+__all__ = ["KERNELS", "bind", "replay", "run"]
 
 
 # -- the loop ------------------------------------------------------------------------------------------------
-
-
-def replay(self, args, n_args):
-    """``(plan, first)``: run rows until one needs Python, or a guard does not hold; returns its index.
-
-    The number of rows comes back when all have run.
-    """
-    plan = load(load(args) + ARRAY_DATA)
-    first = as_int(load(args + 8))
-    rows = load(plan + 8 * L.PLAN_ROWS)
-    n_rows = load(plan + 8 * L.PLAN_N_ROWS)
-    operands = load(plan + 8 * L.PLAN_OPERANDS)
-    slots = load(plan + 8 * L.PLAN_SLOTS)
-    pool = load(plan + 8 * L.PLAN_POOL)
-    pointers = scratch(8)
-    for index in range(first, n_rows):
-        row = rows + 8 * L.STEP_WIDTH * index
-        address = load(row + 8 * L.STEP_KERNEL)
-        if address == 0:
-            return from_int(index)
-        operand = operands + 16 * load(row + 8 * L.STEP_OPERANDS)
-        for k in range(load(row + 8 * L.STEP_N_OPERANDS)):
-            store(pointers + 8 * k, load(slots + 8 * load(operand + 16 * k)) + load(operand + 16 * k + 8))
-        dims = pool + 8 * load(row + 8 * L.STEP_DIMS)
-        if address == 1:
-            if _differ(load(pointers), load(pointers + 8), load(dims)):
-                return from_int(index)
-        else:
-            steps = pool + 8 * load(row + 8 * L.STEP_STEPS)
-            call_kernel(address, pointers, dims, steps, load(row + 8 * L.STEP_DATA))
-    return from_int(n_rows)
 
 
 @inline
@@ -70,6 +39,41 @@ def _differ(x, y, n):
         if p[i] != q[i]:
             return True
     return False
+
+
+@inline
+def run(plan, first):
+    """Run the rows of a plan until one needs Python, or a guard does not hold; returns its index.
+
+    The number of rows comes back when all have run.
+    """
+    rows = load(plan + 8 * L.PLAN_ROWS)
+    n_rows = load(plan + 8 * L.PLAN_N_ROWS)
+    operands = load(plan + 8 * L.PLAN_OPERANDS)
+    slots = load(plan + 8 * L.PLAN_SLOTS)
+    pool = load(plan + 8 * L.PLAN_POOL)
+    pointers = scratch(8)
+    for index in range(first, n_rows):
+        row = rows + 8 * L.STEP_WIDTH * index
+        address = load(row + 8 * L.STEP_KERNEL)
+        if address == 0:
+            return index
+        operand = operands + 16 * load(row + 8 * L.STEP_OPERANDS)
+        for k in range(load(row + 8 * L.STEP_N_OPERANDS)):
+            store(pointers + 8 * k, load(slots + 8 * load(operand + 16 * k)) + load(operand + 16 * k + 8))
+        dims = pool + 8 * load(row + 8 * L.STEP_DIMS)
+        if address == 1:
+            if _differ(load(pointers), load(pointers + 8), load(dims)):
+                return index
+        else:
+            steps = pool + 8 * load(row + 8 * L.STEP_STEPS)
+            call_kernel(address, pointers, dims, steps, load(row + 8 * L.STEP_DATA))
+    return n_rows
+
+
+def replay(self, args, n_args):
+    """``(plan, first)``: run rows, see `run`."""
+    return from_int(run(load(load(args) + ARRAY_DATA), as_int(load(args + 8))))
 
 
 def bind(self, args, n_args):

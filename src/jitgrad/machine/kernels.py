@@ -13,7 +13,7 @@ from jitgrad.core import native
 from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
 
-__all__ = ["address_of", "bind", "gemm_routine", "replay"]
+__all__ = ["address_of", "bind", "call_address", "gemm_routine", "replay"]
 
 _NAMES = {np.dtype(np.float64): "f8", np.dtype(np.float32): "f4"}
 
@@ -44,6 +44,18 @@ def _entry(name: str) -> Callable[..., Any]:
 
     address = compiler.address_of(f"entry_{name}_{_sources()}", build, n_arguments=3, returns=True)
     return compiler.builtin(name, address, native.PROCESS)
+
+
+@functools.cache
+def call_address() -> int:
+    """Return the address of the function that a compiled function is."""
+
+    def build() -> Callable[..., Any]:
+        from jitgrad.kernels import calls
+
+        return calls.call
+
+    return compiler.address_of(f"entry_call_{cache.sources('rows', 'calls', 'entries')}", build, 4, returns=True)
 
 
 @functools.cache

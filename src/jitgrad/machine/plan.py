@@ -21,7 +21,7 @@ from jitgrad.machine.lowering import FLOATS, Builder, Row
 from jitgrad.machine.memory import ALIGNMENT, Place, Storage, assign
 from jitgrad.machine.program import GUARD, Instruction, Program
 
-__all__ = ["Missed", "Plan"]
+__all__ = ["Instance", "Missed", "Plan"]
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +47,7 @@ class _PythonStep:
 
 
 class Plan:
-    """How a program runs. Immutable; each call has an `_Instance` of it, with memory of its own.
+    """How a program runs. Immutable; each call has an `Instance` of it, with memory of its own.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Plan:
         for instruction in program.instructions:
             self._lower(instruction)
         self._finish()
-        self._free: list[_Instance] = []
+        self._free: list[Instance] = []
         self._lock = threading.Lock()
 
     # -- layout ------------------------------------------------------------------------------------------------
@@ -250,6 +250,17 @@ class Plan:
             {self._places[v].storage.slot: v for v in self._outputs if self._places[v].storage.kind == "output"}.items()
         )
 
+    @property
+    def has_python(self) -> bool:
+        """Whether a step needs Python."""
+        return any(not isinstance(step, Row) for step in self.steps)
+
+    def own_slot(self, number: int) -> int | None:
+        """Return the slot of an output that is computed into an array of its own."""
+        place = self._places[self.program.outputs[number]]
+        whole = place.storage.kind == "output" and place.offset == 0 and place.array.flags.c_contiguous
+        return place.storage.slot if whole and place.array.nbytes == place.storage.n_bytes else None
+
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -263,7 +274,7 @@ class Plan:
         with self._lock:
             instance = self._free.pop() if self._free else None
         if instance is None:
-            instance = _Instance(self)
+            instance = Instance(self)
         try:
             return instance.run(inputs)
         finally:
@@ -272,7 +283,7 @@ class Plan:
                 self._free.append(instance)
 
 
-class _Instance:
+class Instance:
     """The memory of one call of a plan at a time."""
 
     def __init__(self, plan: Plan) -> None:

@@ -25,7 +25,7 @@ def _holds_tensor(value: Any) -> bool:
 def elementwise_discrete(*numpy_functions: Callable[..., Any]) -> None:
     """Say of NumPy functions that their results do not vary: of tensors they are tensors on no tape."""
     for numpy_function in numpy_functions:
-        op = discrete_op(numpy_function)
+        op = discrete_op(numpy_function, getattr(numpy_function, "nin", 2))
 
         def function(*args: Any, _numpy: Callable[..., Any] = numpy_function, _op: Op = op, **kwargs: Any) -> Any:
             if not any(_holds_tensor(value) for value in (*args, *kwargs.values())):
@@ -73,7 +73,7 @@ elementwise_discrete(
     np.iscomplex,
     np.isclose,
 )
-discrete(np.allclose, np.array_equal, np.array_equiv)
+discrete(np.allclose, np.array_equal, np.array_equiv, operands=2)
 of_type(np.isrealobj, np.iscomplexobj, np.isscalar)
 
 

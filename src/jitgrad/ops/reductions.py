@@ -418,7 +418,9 @@ def min(
 # -- counts, positions and truth -----------------------------------------------------------------------------
 
 discrete(np.any, np.all, np.count_nonzero, np.argmax, np.argmin, np.nanargmax, np.nanargmin)
-discrete(np.argsort, np.argpartition, np.lexsort, np.searchsorted, np.digitize)
+discrete(np.argsort, np.lexsort)
+discrete(np.argpartition, rest=(2,))
+discrete(np.searchsorted, np.digitize, operands=2)
 for _name in ("any", "all", "argmax", "argmin", "argsort", "argpartition", "searchsorted"):
     method(_name)(FUNCTIONS[getattr(np, _name)])
 

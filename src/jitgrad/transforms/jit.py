@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -21,6 +22,8 @@ from jitgrad.core.capture import Capture
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, on_tape
 from jitgrad.core.types import array_type
+from jitgrad.kernels import layout as L
+from jitgrad.machine.calls import NativeCall, Unsuitable
 from jitgrad.errors import JitTypeError, RetraceWarning
 from jitgrad.machine.passes import optimised
 from jitgrad.machine.plan import Missed, Plan
@@ -66,6 +69,27 @@ class _Result:
             for leaf in self.leaves
         ]
         return leaves[0] if self.spec.is_leaf() else optree.tree_unflatten(self.spec, leaves)
+
+
+    def form(self) -> list[tuple[int, Any]] | None:
+        """Return how native code puts the result together: leaves and tuples of them; None for other containers."""
+        words: list[tuple[int, Any]] = []
+        leaves = iter(self.leaves)
+
+        def add(spec: optree.PyTreeSpec) -> bool:
+            if spec.is_leaf():
+                leaf = next(leaves)
+                words.append((L.FORM_OBJECT, leaf.value) if type(leaf) is _Static else (L.FORM_OUTPUT, leaf))
+                return True
+            if spec.type is type(None):
+                words.append((L.FORM_OBJECT, None))
+                return True
+            if spec.type is not tuple or not all(map(add, spec.children())):
+                return False
+            words.append((L.FORM_TUPLE, spec.num_children))
+            return True
+
+        return words if add(self.spec) and len(words) <= L.FORM_DEPTH else None
 
 
 class _Static:
@@ -185,8 +209,11 @@ class Jitted(Generic[P, R]):
         self._static_argnames = static_argnames
         self._cache: OrderedDict[Any, _Signature] = OrderedDict()
         self._lock = threading.RLock()
-        self._hits = self._misses = 0
+        self._hits = self._misses = self._native_hits = 0
         functools.update_wrapper(self, f)
+        self._native = NativeCall(getattr(f, "__name__", "jitted"), self._call)
+        # a call through a class whose __call__ is a built-in function runs no Python
+        self.__class__ = type("Jitted", (Jitted,), {"__call__": self._native.function, "__module__": __name__})
 
     def __repr__(self) -> str:
         return f"<jit of {getattr(self._f, '__qualname__', repr(self._f))}>"
@@ -196,6 +223,10 @@ class Jitted(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function: replay its trace, if there is one for such arguments."""
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function: by replay, if it has been traced for such arguments."""
         leaves, spec, key = self._arguments(args, kwargs)
         if key is None:
@@ -228,12 +259,24 @@ class Jitted(Generic[P, R]):
                 tried.add(id(trace))
                 continue
             self._hits += 1
+            self._install(trace, args, kwargs)
             if signature.traces[0] is not trace:
                 with self._lock:
                     if trace in signature.traces:
                         signature.traces.remove(trace)
                     signature.traces.insert(0, trace)
             return trace.result.of(outputs)
+
+    def _install(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let native code answer calls like this one, if it can."""
+        checks = trace.surroundings.by_identity()
+        if kwargs or self._static_argnums or checks is None or trace.snapshots:
+            return
+        form = trace.result.form()
+        if form is None:
+            return
+        with self._lock, suppress(Unsuitable):
+            self._native.install(trace.plan, args, checks, form)
 
     def _trace(
         self,
@@ -311,13 +354,15 @@ class Jitted(Generic[P, R]):
         """Return how many calls were replayed (hits) and traced (misses), and how many traces there are."""
         with self._lock:
             traces = sum(len(signature.traces) for signature in self._cache.values())
-            return CacheInfo(self._hits, self._misses, MAX_SIGNATURES, traces)
+            return CacheInfo(self._hits + self._native.hits - self._native_hits, self._misses, MAX_SIGNATURES, traces)
 
     def cache_clear(self) -> None:
         """Forget all traces."""
         with self._lock:
             self._cache.clear()
+            self._native.clear()
             self._hits = self._misses = 0
+            self._native_hits = self._native.hits
 
 
 def is_traced(leaf: Any) -> bool:

@@ -78,12 +78,13 @@ def _chains(code: CodeType) -> frozenset[Chain]:
 class _Check:
     """One thing that was read: where it is found, and what it was."""
 
-    __slots__ = ("fetch", "name", "seen")
+    __slots__ = ("fetch", "holder", "name", "seen")
 
-    def __init__(self, name: str, fetch: Callable[[], Any], seen: Any) -> None:
+    def __init__(self, name: str, fetch: Callable[[], Any], seen: Any, holder: tuple[Any, Any] | None) -> None:
         self.name = name
         self.fetch = fetch
         self.seen = seen
+        self.holder = holder  # a dict and a key, or a cell and None, where it stands in one
 
 
 def _same(seen: Any, now: Any) -> bool:
@@ -148,23 +149,28 @@ class Surroundings:
     def _code(self, f: FunctionType, first: Any) -> None:
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
         for kind, name, attributes in sorted(_chains(f.__code__)):
+            holder: tuple[Any, Any] | None = None
             if kind == "global":
+                holder = f.__globals__, name
                 fetch = functools.partial(f.__globals__.get, name, _MISSING)
             elif kind == "cell":
                 if name not in cells:
                     continue  # of a function inside this one
+                holder = cells[name], None
                 fetch = functools.partial(_contents, cells[name])
             elif first is _MISSING:
                 continue
             else:
                 fetch = functools.partial(_itself, first)
-            self._chain(name, fetch, attributes)
+            self._chain(name, fetch, attributes, holder)
 
-    def _chain(self, name: str, fetch: Callable[[], Any], attributes: tuple[str, ...]) -> None:
+    def _chain(
+        self, name: str, fetch: Callable[[], Any], attributes: tuple[str, ...], holder: tuple[Any, Any] | None
+    ) -> None:
         value = fetch()
         if value is _MISSING:
             return
-        self._look(name, fetch, value)
+        self._look(name, fetch, value, holder)
         for attribute in attributes:
             if isinstance(value, ModuleType) and _is_library(getattr(value, "__file__", None)):
                 return
@@ -173,12 +179,14 @@ class Surroundings:
             fetch = functools.partial(_attribute, fetch, attribute)
             name = f"{name}.{attribute}"
             value = fetch()
-            self._look(name, fetch, value)
+            self._look(name, fetch, value, None)
 
-    def _look(self, name: str, fetch: Callable[[], Any], value: Any) -> None:
+    def _look(
+        self, name: str, fetch: Callable[[], Any], value: Any, holder: tuple[Any, Any] | None
+    ) -> None:
         if isinstance(value, ModuleType):
             return
-        self.checks.append(_Check(name, fetch, value))
+        self.checks.append(_Check(name, fetch, value, holder))
         self._value(name, value)
 
     def _value(self, name: str, value: Any) -> None:
@@ -197,12 +205,20 @@ class Surroundings:
             for leaf in leaves:
                 self._value(name, leaf)
 
+    def by_identity(self) -> list[tuple[Any, Any, Any]] | None:
+        """Return ``(holder, key, seen)`` for all that was read, if to compare objects is all that is to be done."""
+        if self.tensors or self.containers or any(check.holder is None for check in self.checks):
+            return None
+        return [(*check.holder, check.seen) for check in self.checks if check.holder is not None]
+
     def changed(self) -> str | None:
         """Return the name of something that is not what it was, or None."""
         for check in self.checks:
             now = check.fetch()
-            if now is not check.seen and not _same(check.seen, now):
-                return check.name
+            if now is not check.seen:
+                if not _same(check.seen, now):
+                    return check.name
+                check.seen = now
         for tensor, array in self.tensors:
             if tensor._value is not array:
                 return "a tensor"
