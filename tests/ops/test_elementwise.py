@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
+import re
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import mpmath
@@ -12,9 +15,11 @@ import numpy as np
 import pytest
 
 import jitgrad as jg
-from jitgrad.core.op import FUNCTIONS, NAMESPACE
+from jitgrad.core.elementwise import Elementwise
+from jitgrad.core.op import FUNCTIONS, NAMESPACE, Op
 from jitgrad.core.tensor import Tensor, constant
-from jitgrad.errors import NoGradientError
+from jitgrad.errors import NoGradientError, ShapeError
+from tests.laws.cases import every_op
 
 mpmath.mp.dps = 60
 INF, NAN = math.inf, math.nan
@@ -669,6 +674,109 @@ def test_keywords_that_are_not_supported_are_refused() -> None:
     ):
         with pytest.raises(TypeError, match=r"out|where"):
             call()
+
+
+# -- shapes that do not broadcast -----------------------------------------------------------------------------------
+
+DYADIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "eq", "ne", "lt", "le", "gt", "ge"]
+IN_PLACE = ["iadd", "isub", "imul", "itruediv", "ipow"]
+
+
+def _on(f: Callable[[Any, Any], Any], left: Callable[[Any], Any], right: Callable[[Any], Any]) -> Any:
+    return lambda x, y: f(left(x), right(y))
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _array(x: Any) -> Any:
+    return np.ones(x.shape)
+
+
+def _positive(x: Any) -> Any:
+    return x > 0
+
+
+MISFITS: dict[str, Callable[[Any, Any], Any]] = {
+    **{f"x {name} y": getattr(operator, name) for name in DYADIC},
+    **{f"x {name} array": _on(getattr(operator, name), _same, _array) for name in DYADIC},
+    **{f"array {name} y": _on(getattr(operator, name), _array, _same) for name in DYADIC},
+    **{f"x {name} y": _on(getattr(operator, name), lambda x: x * 1.0, _same) for name in IN_PLACE},
+    **{f"x {name} y": _on(getattr(operator, f"{name}_"), _positive, _positive) for name in ("and", "or")},
+    "x ^ y": lambda x, y: (x > 0) ^ (y > 0),
+    "x << y": lambda x, y: x.astype(int) << y.astype(int),
+    "divmod": divmod,
+    "np.where(c, x, y)": lambda x, y: np.where(x > 0, x, y),
+    "np.where(c, x, 0)": lambda x, y: np.where(y > 0, x, 0.0),
+    "np.where(array, 0, y)": lambda x, y: np.where(np.ones(x.shape) > 0, 0.0, y),
+    "np.clip(x, y, 1)": lambda x, y: np.clip(x, y, 1.0),
+    "np.clip(x, None, y)": lambda x, y: np.clip(x, None, y),
+    "np.clip(x, y, y)": lambda x, y: np.clip(x, y, y),
+    "np.clip(array, y, None)": lambda x, y: np.clip(np.ones(x.shape), y, None),
+    "x.clip(y)": lambda x, y: jg.numpy.clip(x, y),
+    "isclose": np.isclose,
+    **{
+        name: np_ufunc
+        for name, np_ufunc in [(f.__name__, f) for f in FUNCTIONS if isinstance(f, np.ufunc)]
+        if np_ufunc.nin == 2 and "dd->" in "".join(np_ufunc.types) and np_ufunc.signature is None
+    },
+}
+
+
+@pytest.mark.parametrize("call", MISFITS.values(), ids=MISFITS)
+@pytest.mark.parametrize("shapes", [((2, 3), (4,)), ((2, 1, 3), (5, 2)), ((30000,), (30001,))], ids=str)
+def test_operands_that_do_not_broadcast(call: Callable[[Any, Any], Any], shapes: tuple[Any, Any]) -> None:
+    x, y = np.ones(shapes[0]), np.ones(shapes[1])
+    line = call.__code__.co_firstlineno if isinstance(call, FunctionType) else None
+
+    def refused(x: Any, y: Any) -> None:
+        with pytest.raises(ShapeError) as caught:
+            call(x, y)
+        assert isinstance(caught.value, ValueError)  # as NumPy's
+        message = str(caught.value)
+        found = re.search(r"with shapes ((?:\S*\) ?)+)[:\n]", message)
+        assert found is not None, message
+        assert {shape.replace(" ", "") for shape in map(str, shapes)} <= set(found[1].split())
+        assert re.search(r"^(\S.* )?[a-z_0-9]+ needs lengths that are equal or 1", message, re.MULTILINE)
+        last = message.splitlines()[-1]
+        assert last.startswith(f'  File "{__file__}", line ')
+        assert line is None or int(last.rpartition(" ")[2]) == line
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+    refused(jg.tensor(x), jg.tensor(y))
+    refused(jg.tensor(x, requires_grad=True), jg.tensor(y, requires_grad=True))
+    jg.vjp(lambda x, y: refused(x, y) or x, x, y)
+    jg.vjp(lambda x: refused(x, jg.tensor(y)) or x, x)
+    with jg.no_grad():
+        refused(jg.tensor(x, requires_grad=True), jg.tensor(y))
+
+
+@every_op(where=lambda op: isinstance(op, Elementwise) and len(op.operands or ()) > 1)
+def test_every_elementwise_op_names_itself_when_shapes_do_not_broadcast(op: Op) -> None:
+    shapes = [(2, 3), (4,), (3,)][: len(op.operands or ())]
+    arrays = [np.full(shape, 0.5) for shape in shapes]
+    several = NAMESPACE["where"] if op.name == "where" else op
+    for operands in (
+        arrays,
+        [array.astype(np.float32) for array in arrays],
+        [array.astype(int) for array in arrays],
+        list(map(jg.tensor, arrays)),
+    ):
+        with pytest.raises(ShapeError, match=rf"\b{op.name} needs lengths") as caught:
+            several(*operands)
+        assert str(caught.value).splitlines()[-1].startswith(f'  File "{__file__}", line ')
+
+
+def test_other_mistakes_keep_numpys_words() -> None:
+    x = jg.tensor([2, 3])
+    with pytest.raises(ValueError, match="negative integer powers") as caught:
+        x**-1
+    assert not isinstance(caught.value, ShapeError)
+    with pytest.raises(ValueError, match="inhomogeneous") as caught:
+        np.add(x, [[1, 2], [3]])
+    assert not isinstance(caught.value, ShapeError)
 
 
 # -- dtypes of derivatives ------------------------------------------------------------------------------------------

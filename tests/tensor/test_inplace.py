@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -309,6 +310,14 @@ def test_copy_converts() -> None:
     assert jg.zeros(2, dtype=int).copy_(jg.tensor([1.7, 2.7])).tolist() == [1, 2]
     with pytest.raises(errors.ShapeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(3\)"):
         jg.zeros(2).copy_(jg.ones(3))
+
+
+@pytest.mark.parametrize(("target", "source"), [((2,), (3, 2)), ((1,), (3,)), ((), (1,)), ((2, 1), (2, 2))])
+def test_copy_of_more_than_there_is_room_for(target: tuple[int, ...], source: tuple[int, ...]) -> None:
+    common = np.broadcast_shapes(target, source)
+    words = re.escape(f"output with shape {[*target]} doesn't match the broadcast shape {[*common]}")
+    with pytest.raises(errors.ShapeError, match=words):
+        jg.zeros(target).copy_(jg.ones(source))
 
 
 def test_copy_of_a_recorded_tensor() -> None:

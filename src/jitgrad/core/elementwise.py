@@ -21,12 +21,12 @@ import numpy as np
 
 from jitgrad.core import native
 from jitgrad.core.op import FUNCTIONS, NAMESPACE, REGISTRY, Op, Samples, apply, constant_id, operand_ids
+from jitgrad.core.shapes import translated
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, on_tape
-from jitgrad.kernels import cache
+from jitgrad.kernels import cache, threads
 from jitgrad.kernels import compile as compiler
 from jitgrad.kernels import layout as L
-from jitgrad.kernels import threads
 
 __all__ = ["Elementwise", "elementwise"]
 
@@ -201,18 +201,21 @@ class Elementwise(Op):
 
     def _forward(self, *values: Any) -> Any:
         """Compute on arrays of any dtype, with NumPy's broadcasting and promotion."""
-        for value in values:
-            if type(value) is float:
-                continue
-            dtype = getattr(value, "dtype", None)
-            if dtype is None or dtype not in _FLOATS:  # np.dtype(float) == None is true
-                if type(value) is int or type(value) is bool:
+        try:
+            for value in values:
+                if type(value) is float:
                     continue
-                return self.fallback(*values)
-        if self._ufunc is None:
-            loops = {character: self.forward_address(dtype) for dtype, character in ((1, "f"), (0, "d"))}
-            self._ufunc = native.ufunc(self.name, len(values), loops)
-        return threads.elementwise(self._ufunc, *values)
+                dtype = getattr(value, "dtype", None)
+                if dtype is None or dtype not in _FLOATS:  # np.dtype(float) == None is true
+                    if type(value) is int or type(value) is bool:
+                        continue
+                    return self.fallback(*values)
+            if self._ufunc is None:
+                loops = {character: self.forward_address(dtype) for dtype, character in ((1, "f"), (0, "d"))}
+                self._ufunc = native.ufunc(self.name, len(values), loops)
+            return threads.elementwise(self._ufunc, *values)
+        except ValueError as error:
+            raise translated(error, self.name, values) from None
 
     # -- derivatives -------------------------------------------------------------------------------------------
 

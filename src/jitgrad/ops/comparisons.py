@@ -11,6 +11,7 @@ import numpy as np
 from jitgrad.core.capture import capture_of
 from jitgrad.core.op import REGISTRY, Op
 from jitgrad.core.protocol import answers, call_discrete, captured, discrete, discrete_op, method, of_type, plain
+from jitgrad.core.shapes import translated
 from jitgrad.core.tensor import Tensor, constant
 
 __all__ = ["elementwise_discrete"]
@@ -28,16 +29,19 @@ def elementwise_discrete(*numpy_functions: Callable[..., Any]) -> None:
         op = discrete_op(numpy_function, getattr(numpy_function, "nin", 2))
 
         def function(*args: Any, _numpy: Callable[..., Any] = numpy_function, _op: Op = op, **kwargs: Any) -> Any:
-            if not any(_holds_tensor(value) for value in (*args, *kwargs.values())):
-                return _numpy(*args, **kwargs)
-            if "out" in kwargs or "where" in kwargs:
-                raise TypeError(
-                    f"numpy.{_numpy.__name__} of a Tensor takes no out= and no where=: the results of "
-                    "operations on tensors are new tensors, over all elements"
-                )
-            if captured(args):
-                return call_discrete(_op, args, kwargs)
-            return constant(np.asarray(_numpy(*plain(args), **plain(kwargs))))
+            try:
+                if not any(_holds_tensor(value) for value in (*args, *kwargs.values())):
+                    return _numpy(*args, **kwargs)
+                if "out" in kwargs or "where" in kwargs:
+                    raise TypeError(
+                        f"numpy.{_numpy.__name__} of a Tensor takes no out= and no where=: the results of "
+                        "operations on tensors are new tensors, over all elements"
+                    )
+                if captured(args):
+                    return call_discrete(_op, args, kwargs)
+                return constant(np.asarray(_numpy(*plain(args), **plain(kwargs))))
+            except ValueError as error:
+                raise translated(error, _numpy.__name__, (*args, *kwargs.values())) from None
 
         function.__name__ = numpy_function.__name__
         function.__doc__ = numpy_function.__doc__
@@ -82,14 +86,20 @@ def _install(name: str, function: Callable[..., Any], numpy: str) -> None:
     op = REGISTRY[numpy]
 
     def compare(self: Tensor, other: Any) -> Any:
-        if capture_of(self) is not None or capture_of(other) is not None:
-            return call_discrete(op, (self, other), {})
-        return constant(np.asarray(function(self._value, other._value if type(other) is Tensor else other)))
+        try:
+            if capture_of(self) is not None or capture_of(other) is not None:
+                return call_discrete(op, (self, other), {})
+            return constant(np.asarray(function(self._value, other._value if type(other) is Tensor else other)))
+        except ValueError as error:
+            raise translated(error, numpy, (self, other)) from None
 
     def reflected(self: Tensor, other: Any) -> Any:
-        if capture_of(self) is not None:
-            return call_discrete(op, (other, self), {})
-        return constant(np.asarray(function(other, self._value)))
+        try:
+            if capture_of(self) is not None:
+                return call_discrete(op, (other, self), {})
+            return constant(np.asarray(function(other, self._value)))
+        except ValueError as error:
+            raise translated(error, numpy, (other, self)) from None
 
     compare.__name__ = f"__{name}__"
     method(compare.__name__)(compare)

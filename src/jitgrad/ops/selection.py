@@ -11,6 +11,7 @@ from jitgrad.core.elementwise import Elementwise, elementwise
 from jitgrad.core.op import Array, Op, apply
 from jitgrad.core.protocol import answers, method, plain
 from jitgrad.core.samples import uniform
+from jitgrad.core.shapes import translated
 from jitgrad.core.tensor import Tensor, constant
 from jitgrad.kernels import layout as L
 from jitgrad.ops.arithmetic import positive
@@ -25,7 +26,10 @@ class _Where(Elementwise):
     record = Op.record  # its condition is no operand of native rows
 
     def _forward(self, *values: Any) -> Any:
-        return np.where(*values)
+        try:
+            return np.where(*values)
+        except ValueError as error:
+            raise translated(error, "where", values) from None
 
     def contribution(self, k: int, g: Any, residuals: Sequence[Any]) -> Any:
         """Return the cotangent where operand ``k`` was chosen."""
@@ -76,7 +80,7 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING, /) -> Any:
     if isinstance(y, (list, tuple)):
         y = asarray(y)
     if type(x) is not Tensor and type(y) is not Tensor:
-        return np.where(condition, x, y)
+        return where_op.forward(condition, x, y)
     return apply(where_op, (np.asarray(condition), x, y), {})
 
 
@@ -157,7 +161,10 @@ clip_op = elementwise(
 def _clip(a: Any, low: Any, high: Any) -> Any:
     a, low, high = (asarray(v) if isinstance(v, (list, tuple)) else v for v in (a, low, high))
     if not (type(a) is Tensor or type(low) is Tensor or type(high) is Tensor):
-        return np.clip(a, low, high)
+        try:
+            return np.clip(a, low, high)
+        except ValueError as error:
+            raise translated(error, "clip", (a, low, high)) from None
     a = asarray(a)
     if low is None and high is None:
         return positive.call(a) if a.dtype.kind in "fc" else constant(a._value.copy())

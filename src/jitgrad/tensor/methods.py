@@ -235,7 +235,11 @@ def copy_(self: Tensor, source: Any) -> Tensor:
     source = source if type(source) is Tensor else np.asarray(source)
     shape: tuple[int, ...] = source.shape
     own_shape = self.shape
-    if len(shape) > len(own_shape) or any(n not in (1, m) for n, m in zip(shape[::-1], own_shape[::-1], strict=False)):
-        raise ShapeError.broadcast("copy_", own_shape, shape)
+    try:
+        common = np.broadcast_shapes(own_shape, shape)
+    except ValueError:
+        raise ShapeError.broadcast("copy_", own_shape, shape) from None
+    if common != own_shape:
+        raise ShapeError.inplace("copy_", own_shape, common)
     writing.setitem(self, ..., source.astype(self.dtype, copy=False))
     return self
