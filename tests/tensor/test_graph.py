@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import re
 import weakref
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import jitgrad as jg
+from jitgrad import errors
 from jitgrad.core import trace
 
 
@@ -44,6 +46,46 @@ def test_names_are_pytorchs(compute: Any, name: str) -> None:
     assert y.grad_fn.name() == name
     assert re.fullmatch(rf"<{name} object at 0x[0-9a-f]+>", repr(y.grad_fn))
     assert repr(y).endswith(f"grad_fn=<{name}>)")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "name"),
+    [
+        ((3,), (3,), "DotBackward0"),
+        ((2, 3), (3,), "MvBackward0"),
+        ((2, 3), (3, 4), "MmBackward0"),
+        ((3,), (3, 4), "MmBackward0"),
+        ((5, 2, 3), (3, 4), "BmmBackward0"),
+        ((5, 2, 3), (5, 3, 4), "BmmBackward0"),
+        ((2, 3), (5, 3, 4), "BmmBackward0"),
+        ((5, 2, 3), (3,), "BmmBackward0"),
+    ],
+)
+@pytest.mark.parametrize("product", [operator.matmul, np.matmul])
+@pytest.mark.parametrize("recorded", [(True, True), (True, False), (False, True)])
+def test_products_are_named_by_their_factors_axes(
+    product: Any, x: tuple[int, ...], y: tuple[int, ...], name: str, recorded: tuple[bool, bool]
+) -> None:
+    left, right = jg.ones(x, requires_grad=recorded[0]), jg.ones(y, requires_grad=recorded[1])
+    out: Any = product(left, right)
+    assert out.grad_fn.name() == name
+    assert [following is None for following, _ in out.grad_fn.next_functions] == [not flag for flag in recorded]
+    out.sum().backward()
+    assert out.grad_fn.name() == name
+
+
+def test_methods_and_errors_name_products_too() -> None:
+    x = leaf(1.0, 2.0)
+    out = x.dot(x)
+    assert repr(out).endswith("grad_fn=<DotBackward0>)")
+    out.backward()
+    with pytest.raises(errors.GraphFreedError, match="DotBackward0"):
+        out.backward()
+    b = jg.ones(2)
+    late = (jg.ones(2, 2, requires_grad=True) @ b).sum()
+    b += 1
+    with pytest.raises(errors.InplaceError, match="MvBackward0"):
+        late.backward()
 
 
 def test_leaves_and_constants_have_none() -> None:

@@ -17,7 +17,7 @@ from jitgrad.core import native, trace
 from jitgrad.core.location import user_frame
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
-from jitgrad.core.types import type_of
+from jitgrad.core.types import ArrayType, type_of
 from jitgrad.errors import LeakedTensorError
 from jitgrad.kernels import layout as L
 
@@ -97,7 +97,8 @@ class Op:
     node : str, optional
         What PyTorch calls its node in the graph, without ``Backward0``.
     node_of : callable, optional
-        The same as a function of the static parameters, where one op stands for several of PyTorch's.
+        The same as a function of the operands' types (None for one that was not kept) and the static parameters, where
+        one op stands for several of PyTorch's.
     numpy : tuple of callables
         NumPy functions that stand for exactly this op with these operands and parameters.
     as_view : callable, optional
@@ -125,7 +126,7 @@ class Op:
         view: bool = False,
         n_results: int = 1,
         node: str | None = None,
-        node_of: Callable[[dict[str, Any]], str] | None = None,
+        node_of: Callable[[list[ArrayType | None], dict[str, Any]], str] | None = None,
         numpy: Sequence[Callable[..., Any]] = (),
         discrete: Sequence[str] = (),
         doc: str | None = None,
@@ -172,9 +173,13 @@ class Op:
     def __reduce__(self) -> Any:
         return _find, (self.name,)
 
-    def node_name(self, params: dict[str, Any]) -> str:
-        """Return the name of the node of a row with these parameters."""
-        return (self.node if self.node_of is None else self.node_of(params)) + "Backward0"
+    def node_name(self, tape: Tape, row: Sequence[int]) -> str:
+        """Return the name of the node of one of the op's rows."""
+        node = self.node
+        if self.node_of is not None:
+            types = [tape.types[value] if value >= 0 else None for value in tape.operands_of(row)]
+            node = self.node_of(types, tape.params_of(row))
+        return node + "Backward0"
 
     def rule_of(self, k: int) -> Rule | None:
         """Return the VJP rule of operand ``k``."""

@@ -69,7 +69,7 @@ def _stale(tape: Tape, at: int, value: int) -> InplaceError:
 
 def _node(tape: Tape, at: int) -> str:
     row = tape.row(at)
-    return OPS[row[L.ROW_KERNEL] >> 1].node_name(tape.params_of(row))
+    return OPS[row[L.ROW_KERNEL] >> 1].node_name(tape, row)
 
 
 def fit(contribution: Any, kind: ArrayType) -> Any:
@@ -173,7 +173,7 @@ def _contributions(
     ids = tape.operands_of(row)
     result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
     if tape.freed(row):
-        raise GraphFreedError.second_backward(op=op.node_name(tape.params_of(row)))
+        raise GraphFreedError.second_backward(op=op.node_name(tape, row))
     all_types = tape.types
     values = [value_of(value) if value >= 0 else None for value in ids]
     if row[L.ROW_KIND] == L.KIND_ELEMENTWISE and L.IMMEDIATE in ids:

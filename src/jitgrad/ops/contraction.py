@@ -184,9 +184,11 @@ def _contraction_rows(b: Any, xs: Any, out: Any, *, subscripts: str) -> bool:
     summed = "".join(label for label in x_labels if label not in out_labels)
     if not summed:
         spread = [
-            x.view(x.array.transpose([labels.index(label) for label in out_labels if label in labels])[
-                tuple([slice(None) if label in labels else None for label in out_labels])
-            ])
+            x.view(
+                x.array.transpose([labels.index(label) for label in out_labels if label in labels])[
+                    tuple([slice(None) if label in labels else None for label in out_labels])
+                ]
+            )
             for x, labels in zip(xs, (x_labels, y_labels), strict=True)
         ]
         return bool(b.elementwise(REGISTRY["multiply"], spread, out))
@@ -334,6 +336,14 @@ def _matmul_by_y(g: Any, x: Any, y_t: ArrayType) -> Any:
     return _shaped(contraction_op(_shaped(x, how.x_shape), g, subscripts=how.by_y), y_t.shape)
 
 
+_NODES = {(1, 1): "Dot", (2, 1): "Mv", (1, 2): "Mm", (2, 2): "Mm"}
+
+
+def _node_of(types: list[ArrayType | None], _params: dict[str, Any]) -> str:
+    x, y = [0 if kind is None else kind.ndim for kind in types]
+    return _NODES.get((x, y), "Bmm")
+
+
 matmul_op: Op = Op(
     "matmul",
     _matmul,
@@ -342,6 +352,7 @@ matmul_op: Op = Op(
     rules={"x": _matmul_by_x, "y": _matmul_by_y},
     linear="each",
     node="Mm",
+    node_of=_node_of,
     samples=lambda rng: [
         ((rng.normal(size=x), rng.normal(size=y)), {})
         for x, y in (

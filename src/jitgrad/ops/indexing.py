@@ -22,6 +22,7 @@ from jitgrad.core.capture import observe
 from jitgrad.core.op import FUNCTIONS, Array, Op, recorded, recording_tape
 from jitgrad.core.protocol import answers, discrete, method, plain
 from jitgrad.core.tensor import Tensor, constant
+from jitgrad.core.types import ArrayType
 from jitgrad.ops.casting import asarray
 from jitgrad.ops.views import view
 
@@ -56,7 +57,7 @@ def _scatter(x: Array, *, index: Any, shape: tuple[int, ...]) -> Array:
     return z
 
 
-def _node_of(params: dict[str, Any]) -> str:
+def _node_of(_types: list[ArrayType | None], params: dict[str, Any]) -> str:
     """PyTorch applies the items of an index one after another; the last that does anything names the node."""
     index = params["index"]
     for item in reversed(index) if type(index) is tuple else (index,):
@@ -84,6 +85,7 @@ getitem_op: Op = Op(
     ],
     doc="``x[index]`` of a basic index.",
 )
+
 
 def view_at(x: Array, index: Any) -> Array:
     """Return a view of what a basic index picks, even if that is one element."""

@@ -83,7 +83,7 @@ def _accumulator(leaf: Tensor) -> AccumulateGrad:
 
 def _row_name(tape: Tape, vid: int) -> str:
     row = tape.row(tape.producer(vid))
-    return OPS[row[L.ROW_KERNEL] >> 1].node_name(tape.params_of(row))
+    return OPS[row[L.ROW_KERNEL] >> 1].node_name(tape, row)
 
 
 def _before_aliases(tape: Tape, vid: int) -> int:
