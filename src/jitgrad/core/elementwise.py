@@ -31,6 +31,7 @@ from jitgrad.kernels import layout as L
 __all__ = ["Elementwise", "elementwise"]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_BOOL = np.dtype(np.bool_)
 
 
 def _code_key(code: types.CodeType) -> tuple[Any, ...]:
@@ -76,7 +77,15 @@ def _compilable(function: Callable[..., Any] | str) -> Any:
 
 
 def _is_array(value: Any, dtype: np.dtype[Any]) -> bool:
-    return type(value) is not Tensor and value.dtype is dtype
+    return type(value) is not Tensor and (value.dtype is dtype or value.dtype is _BOOL)
+
+
+def _loops(masks: Sequence[bool], address: Callable[[int], int]) -> dict[str, int]:
+    """Return the inner loops of a ufunc for float32 and float64, by the dtype characters of operands and result."""
+    return {
+        "".join(["?" if masked else character for masked in (*masks, False)]): address(dtype)
+        for dtype, character in ((1, "f"), (0, "d"))
+    }
 
 
 class Elementwise(Op):
@@ -97,8 +106,10 @@ class Elementwise(Op):
         linear: str | None,
         doc: str | None,
         discrete: Sequence[str] = (),
+        masks: Sequence[str] = (),
     ) -> None:
         self.value = value
+        self.masks = tuple([operand in masks for operand in operands])
         self.fallback = fallback
         self.absorbing = absorbing
         self.partials = partials
@@ -116,18 +127,16 @@ class Elementwise(Op):
             numpy=numpy,
             linear=linear,
             doc=doc,
-            discrete=discrete,
+            discrete=(*discrete, *masks),
         )
         patterns = [[bool(mask >> k & 1) for k in range(len(operands))] for mask in range(1 << len(operands))]
         kept = [self.needs(tuple(pattern))[2] for pattern in patterns]
         for dtype in (0, 1):
             line = native.KERNELS[2 * self.index + dtype]
             line[L.KERNEL_KEEPS : L.KERNEL_KEEPS + len(patterns)] = kept
-        entry = {1: "unary", 2: "binary"}.get(len(operands))
-        if entry is not None:
-            self.call = native.operation(name, entry, self.index, self._general, doc)
-        else:
-            self.call = self._general
+        entry = {1: "unary", 2: "binary", 3: "ternary"}[len(operands)]
+        bits = sum(masked << k for k, masked in enumerate(self.masks))
+        self.call = native.operation(name, entry, self.index, self._general, doc, masks=bits)
         for function in self.numpy:
             FUNCTIONS[function] = self.call
             NAMESPACE[function.__name__] = self.call
@@ -174,9 +183,10 @@ class Elementwise(Op):
             def build(letter: str) -> Any:
                 from jitgrad.kernels.loops import forward_kernel
 
-                return forward_kernel(self.scalar, len(self.operands or ()), letter)
+                return forward_kernel(self.scalar, self.masks, letter)
 
-            line[L.KERNEL_FORWARD] = self._address("forward", dtype, _fingerprint(self.value), build)
+            meaning = (_fingerprint(self.value), self.masks)
+            line[L.KERNEL_FORWARD] = self._address("forward", dtype, meaning, build)
         return int(line[L.KERNEL_FORWARD])
 
     def vjp_address(self, k: int, dtype: int) -> int:
@@ -185,34 +195,39 @@ class Elementwise(Op):
         group = native.KERNELS[2 * self.index + dtype, L.KERNEL_VJP + k * L.VJP_WIDTH :]
         if not group[L.VJP_ADDRESS]:
             residuals = self.residuals[operands[k]]
+            masks = self._masked(residuals)
 
             def build(letter: str) -> Any:
                 from jitgrad.kernels.loops import vjp_kernel
 
-                return vjp_kernel(_compilable(self.partials[operands[k]]), len(residuals), letter, self.absorbing)
+                return vjp_kernel(_compilable(self.partials[operands[k]]), masks, letter, self.absorbing)
 
             for place, residual in enumerate(residuals):
                 which = L.RESULT if residual == "out" else operands.index(residual)
                 group[L.VJP_RESIDUALS + place] = which
             group[L.VJP_N_RESIDUALS] = len(residuals)
-            meaning = (_fingerprint(self.partials[operands[k]]), self.absorbing)
+            meaning = (_fingerprint(self.partials[operands[k]]), self.absorbing, masks)
             group[L.VJP_ADDRESS] = self._address(f"vjp{k}", dtype, meaning, build)
         return int(group[L.VJP_ADDRESS])
+
+    def _masked(self, residuals: Sequence[str]) -> tuple[bool, ...]:
+        """Tell of each of a partial's residuals whether it is an operand of booleans."""
+        masks = dict(zip(self.operands or (), self.masks, strict=True))
+        return tuple([masks.get(residual, False) for residual in residuals])
 
     def _forward(self, *values: Any) -> Any:
         """Compute on arrays of any dtype, with NumPy's broadcasting and promotion."""
         try:
-            for value in values:
+            for value, masked in zip(values, self.masks, strict=True):
                 if type(value) is float:
                     continue
                 dtype = getattr(value, "dtype", None)
-                if dtype is None or dtype not in _FLOATS:  # np.dtype(float) == None is true
+                if dtype is None or not (dtype is _BOOL if masked else dtype in _FLOATS):  # np.dtype(float) == None
                     if type(value) is int or type(value) is bool:
                         continue
                     return self.fallback(*values)
             if self._ufunc is None:
-                loops = {character: self.forward_address(dtype) for dtype, character in ((1, "f"), (0, "d"))}
-                self._ufunc = native.ufunc(self.name, len(values), loops)
+                self._ufunc = native.ufunc(self.name, _loops(self.masks, self.forward_address))
             return threads.elementwise(self._ufunc, *values)
         except ValueError as error:
             raise translated(error, self.name, values) from None
@@ -226,8 +241,8 @@ class Elementwise(Op):
         if arrays and all(type(value) is float or _is_array(value, g.dtype) for value in residuals):
             ufunc = self._vjp_ufuncs.get(k)
             if ufunc is None:
-                loops = {character: self.vjp_address(k, dtype) for dtype, character in ((1, "f"), (0, "d"))}
-                ufunc = native.ufunc(f"{self.name}_vjp{k}", 1 + len(residuals), loops)
+                masks = (False, *self._masked(self.residuals[operands[k]]))
+                ufunc = native.ufunc(f"{self.name}_vjp{k}", _loops(masks, lambda dtype: self.vjp_address(k, dtype)))
                 self._vjp_ufuncs[k] = ufunc
             return threads.elementwise(ufunc, g, *residuals)
         return self.product(g, self.partials[operands[k]](*residuals))
@@ -259,17 +274,19 @@ class Elementwise(Op):
         values = [v if type(v) in (np.ndarray, float, int) else np.asarray(v) for v in values]
         native_row = True
         immediate: float | None = None
-        for value in values:
+        for value, masked in zip(values, self.masks, strict=True):
             if type(value) is float or type(value) is int:
                 native_row &= immediate is None
                 immediate = float(value)
             elif (
-                value.dtype is not out.dtype
+                value.dtype is not (_BOOL if masked else out.dtype)
                 or not value.flags.c_contiguous
                 or (value.shape != out.shape and value.ndim > 0)
             ):
                 native_row = False
         if not native_row:
+            # numbers are of the result's dtype, so that the rules stay in it
+            values = [np.asarray(v, out.dtype) if type(v) is float or type(v) is int else v for v in values]
             return super().record(tape, args, values, out, params)
         tape.reserve(len(args), len(args) + 1)
         ids = operand_ids(tape, args)
@@ -303,6 +320,7 @@ def elementwise(
     linear: str | None = None,
     doc: str | None = None,
     discrete: Sequence[str] = (),
+    masks: Sequence[str] = (),
     **partials: Callable[..., Any],
 ) -> Elementwise:
     """Declare an elementwise op.
@@ -333,6 +351,8 @@ def elementwise(
         The docstring; NumPy's own by default.
     discrete : sequence of str
         See `Op`.
+    masks : sequence of str
+        Operands that are arrays of booleans, of which no derivative is asked.
     **partials : callable
         The partial derivative with respect to each operand, as a function of the operands (by name) and ``out``.
 
@@ -360,6 +380,7 @@ def elementwise(
         linear=linear,
         doc=doc or (functions[0].__doc__ if functions else None),
         discrete=discrete,
+        masks=masks,
     )
 
 

@@ -100,6 +100,7 @@ PROCESS[L.P_KERNELS] = KERNELS.ctypes.data
 PROCESS[L.P_SUSPENDED] = SUSPENDED.ctypes.data
 PROCESS[L.P_FLOAT64] = id(np.dtype(np.float64))
 PROCESS[L.P_FLOAT32] = id(np.dtype(np.float32))
+PROCESS[L.P_BOOL] = id(np.dtype(np.bool_))
 PROCESS[L.P_NDARRAY] = id(np.ndarray)
 PROCESS[L.P_FLOAT] = id(float)
 PROCESS[L.P_INT] = id(int)
@@ -194,13 +195,15 @@ def operation(
     *,
     mean: bool = False,
     key: str = "",
+    masks: int = 0,
 ) -> Callable[..., Any]:
-    """Make the built-in function of an op; ``entry`` is "unary", "binary", "reflected", "total", "item" or "put".
+    """Make the built-in function of an op from an entry point that takes an op's context.
 
     It runs and records the op natively where it can, and calls ``general`` where it cannot. ``mean`` is for totals,
-    ``key`` the name of the static parameter of an item or a put.
+    ``key`` the name of the static parameter of an item or a put, ``masks`` says which operands of an elementwise op
+    (bit k) are booleans.
     """
-    context = np.array([PROCESS.ctypes.data, opcode, id(general), mean, id(key)], dtype=np.int64)
+    context = np.array([PROCESS.ctypes.data, opcode, id(general), mean, id(key), masks], dtype=np.int64)
     _held.append((general, key))
     return compiler.builtin(name, _address(entry), context, doc)
 
@@ -213,11 +216,15 @@ def method(function: Callable[..., Any]) -> Any:
     return new(function)
 
 
-def ufunc(name: str, n_inputs: int, loops: dict[str, int]) -> Callable[..., Any]:
-    """Make a NumPy ufunc of one result from the addresses of inner loops, by dtype character ("f", "d")."""
+def ufunc(name: str, loops: dict[str, int]) -> Callable[..., Any]:
+    """Make a NumPy ufunc of one result from the addresses of inner loops, by the dtype characters of their arguments.
+
+    Of "?dd", the operands are booleans and float64, and the result is float64.
+    """
+    n_inputs = len(next(iter(loops))) - 1
     functions = (ctypes.c_void_p * len(loops))(*loops.values())
     data = (ctypes.c_void_p * len(loops))()
-    numbers = bytes(np.dtype(character).num for character in loops for _ in range(n_inputs + 1))
+    numbers = bytes(np.dtype(character).num for signature in loops for character in signature)
     types = ctypes.create_string_buffer(numbers, len(numbers))
     label = ctypes.create_string_buffer(name.encode())
     make = ctypes.PYFUNCTYPE(

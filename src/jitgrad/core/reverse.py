@@ -176,7 +176,7 @@ def _contributions(
         raise GraphFreedError.second_backward(op=op.node_name(tape, row))
     all_types = tape.types
     values = [value_of(value) if value >= 0 else None for value in ids]
-    if row[L.ROW_KIND] == L.KIND_ELEMENTWISE and L.IMMEDIATE in ids:
+    if L.IMMEDIATE in ids:
         values[ids.index(L.IMMEDIATE)] = tape.immediate(row)
     types = [all_types[value] if value >= 0 else None for value in ids]
     out = value_of(result) if n_results == 1 else tuple(value_of(result + k) for k in range(n_results))
@@ -197,7 +197,7 @@ def _contributions(
 def _compile_missing(tape: Tape, row: Sequence[int]) -> bool:
     """Compile the VJP kernels of a row that native code has stopped at. Tell whether there were any."""
     op = OPS[row[L.ROW_KERNEL] >> 1]
-    if row[L.ROW_KIND] not in (L.KIND_ELEMENTWISE, L.KIND_BROADCAST) or not isinstance(op, Elementwise):
+    if row[L.ROW_KIND] not in L.KINDS_OF_KERNELS or not isinstance(op, Elementwise):
         return False
     for k, value in enumerate(tape.operands_of(row)):
         if value >= 0 and tape.is_active(value):

@@ -29,6 +29,7 @@ def _pointer_to(numba_type: Any, llvm_type: ir.Type) -> Any:
 pointer_f8 = _pointer_to(types.float64, ir.DoubleType())
 pointer_f4 = _pointer_to(types.float32, ir.FloatType())
 pointer_i8 = _pointer_to(types.int64, I64)
+pointer_u1 = _pointer_to(types.uint8, ir.IntType(8))
 pointer_i4 = _pointer_to(types.int32, ir.IntType(32))
 pointer_u1 = _pointer_to(types.uint8, ir.IntType(8))
 

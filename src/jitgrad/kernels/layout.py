@@ -33,14 +33,18 @@ KIND_ELEMENTWISE: Final = 1  # contiguous operands of one extent, or scalars: th
 KIND_VIEW: Final = 2  # the result is a strided view of the one operand: the VJP is a strided scatter
 KIND_TOTAL: Final = 3  # the sum of all elements, times the scalar in ROW_DATA
 
-KIND_BROADCAST: Final = 4  # elementwise on two contiguous operands of unlike shapes
+# Elementwise on operands of unlike shapes or any strides: one, two or three of them.
+KIND_BROADCAST_1: Final = 8
+KIND_BROADCAST_2: Final = 4
+KIND_BROADCAST_3: Final = 9
+KINDS_OF_KERNELS: Final = (KIND_ELEMENTWISE, KIND_BROADCAST_1, KIND_BROADCAST_2, KIND_BROADCAST_3)
 
 KIND_PUT: Final = 5  # the first operand, with the second in the place of a strided part of it
 KIND_JOIN: Final = 6  # the operands' elements, one operand after another
 KIND_GATHER: Final = 7  # the first operand's slices along its first axis, as the second, of int64, names them
 
 # How many of a row's operands are ids of values, where not all are: behind them stand shape and strides.
-N_IDS: Final = {KIND_VIEW: 1, KIND_BROADCAST: 2, KIND_PUT: 2}
+N_IDS: Final = {KIND_VIEW: 1, KIND_BROADCAST_1: 1, KIND_BROADCAST_2: 2, KIND_BROADCAST_3: 3, KIND_PUT: 2}
 
 IMMEDIATE: Final = -1  # operand id of a Python scalar that stands in ROW_DATA
 CONSTANT: Final = -2  # operand id of a value that no derivative is asked of and no rule needs
@@ -48,7 +52,7 @@ CONSTANT: Final = -2  # operand id of a value that no derivative is asked of and
 # One value.
 VALUE_ADDRESS: Final = 0  # of its first element
 VALUE_SIZE: Final = 1  # elements
-VALUE_DTYPE: Final = 2  # 0 float64, 1 float32, -1 anything else
+VALUE_DTYPE: Final = 2  # 0 float64, 1 float32, whatever its strides; -1 anything else
 VALUE_BAR: Final = 3  # address of its cotangent, while a reverse replay runs
 VALUE_BAR_STATE: Final = 4
 VALUE_ACTIVE: Final = 5  # 1 if the replay wants what flows through it, 2 if its cotangent is to be held
@@ -112,7 +116,8 @@ P_TENSOR_BASE: Final = 24  # slots that tie a view to what it is a view of
 P_TENSOR_VIEWS: Final = 25
 P_SWEEP: Final = 26  # the Python function that drops dead references from a list of views
 P_RETURN: Final = 27  # PyArray_Return
-P_WIDTH: Final = 28
+P_BOOL: Final = 28  # NumPy's descriptor
+P_WIDTH: Final = 30
 
 PASSING_SIZE: Final = 4096  # a power of 2; an address is looked for from (address >> 4) % PASSING_SIZE on
 
@@ -122,7 +127,8 @@ C_OPCODE: Final = 1
 C_GENERAL: Final = 2  # the Python function that takes whatever the native path does not
 C_MEAN: Final = 3  # of a total: whether to divide by the number of elements
 C_KEY: Final = 4  # of an item: the name of its one static parameter
-C_WIDTH: Final = 5
+C_MASKS: Final = 5  # of an elementwise op: which operands (bit k) are booleans
+C_WIDTH: Final = 6
 
 # A plan: rows that are replayed. Its header:
 PLAN_ROWS: Final = 0

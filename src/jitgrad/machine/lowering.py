@@ -81,9 +81,10 @@ class Builder:
         self.rows.append(Row(kernels.address_of("over"), tuple(places), dims, steps, address))
 
     def elementwise(self, op: Elementwise, xs: Sequence[Place], out: Place) -> bool:
-        """Run an elementwise op on operands of the result's dtype."""
+        """Run an elementwise op on operands of the result's dtype, or of booleans."""
         dtype = out.array.dtype
-        if dtype not in FLOATS or len(xs) > L.MAX_KERNEL_OPERANDS or any(x.array.dtype != dtype for x in xs):
+        dtypes = [np.dtype(np.bool_) if masked else dtype for masked in op.masks]
+        if dtype not in FLOATS or any(x.array.dtype != wanted for x, wanted in zip(xs, dtypes, strict=True)):
             return False
         self.loop(op.forward_address(FLOATS.index(dtype)), (*xs, out), out.array.shape)
         return True

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitgrad.core.elementwise import Elementwise, elementwise
-from jitgrad.core.op import Array, Op, apply
+from jitgrad.core.op import Array, Op
 from jitgrad.core.protocol import answers, method, plain
 from jitgrad.core.samples import uniform
 from jitgrad.core.shapes import translated
@@ -23,19 +23,12 @@ _MISSING: Any = np._NoValue
 class _Where(Elementwise):
     """`where`: its contributions are the cotangent itself or 0, never a product with 0."""
 
-    record = Op.record  # its condition is no operand of native rows
-
-    def _forward(self, *values: Any) -> Any:
-        try:
-            return np.where(*values)
-        except ValueError as error:
-            raise translated(error, "where", values) from None
-
     def contribution(self, k: int, g: Any, residuals: Sequence[Any]) -> Any:
-        """Return the cotangent where operand ``k`` was chosen."""
+        """Return the cotangent where operand ``k`` was chosen: of tensors as one row more."""
+        if type(g) is not Tensor and g.dtype.kind != "c":
+            return super().contribution(k, g, residuals)
         (condition,) = residuals
-        choose = self.call if type(g) is Tensor else np.where
-        return choose(condition, g, 0.0) if k == 1 else choose(condition, 0.0, g)
+        return self.call(condition, g, 0.0) if k == 1 else self.call(condition, 0.0, g)
 
 
 def _where_samples(rng: np.random.Generator) -> Any:
@@ -60,7 +53,7 @@ where_op: _Where = _Where(
     samples=_where_samples,
     linear=None,
     doc=np.where.__doc__,
-    discrete=("condition",),
+    masks=("condition",),
 )
 
 
@@ -80,8 +73,11 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING, /) -> Any:
     if isinstance(y, (list, tuple)):
         y = asarray(y)
     if type(x) is not Tensor and type(y) is not Tensor:
-        return where_op.forward(condition, x, y)
-    return apply(where_op, (np.asarray(condition), x, y), {})
+        try:
+            return np.where(condition, x, y)
+        except ValueError as error:
+            raise translated(error, "where", (condition, x, y)) from None
+    return where_op.call(np.asarray(condition, np.bool_), x, y)
 
 
 def _share_of_arrays(x: Any, y: Any) -> Any:
@@ -175,9 +171,7 @@ def _clip(a: Any, low: Any, high: Any) -> Any:
     if a.dtype.kind == "f":
         scalar = (float, int)
         if type(low) in scalar and type(high) in scalar and a._type.size <= L.SMALL:
-            return minimum.call(maximum.call(a, low), high)  # two native rows cost less than one general
-        # of a's dtype, as a Python scalar is taken to be: so that the rules too stay in float32
-        low, high = (np.asarray(b, dtype=a.dtype) if type(b) in scalar else b for b in (low, high))
+            return minimum.call(maximum.call(a, low), high)  # a native row holds one number
     return clip_op.call(a, low, high)
 
 

@@ -3,11 +3,11 @@
 Written in Numba over plain addresses. Each function that is exported here is compiled once, kept in the kernel cache,
 and called as a built-in function: its arguments are the Python objects themselves (``args`` points at them), its result
 is a new reference, or 0 after a Python exception has been set. ``self`` is an array: an op's context for `unary`,
-`binary`, `reflected`, `total`, `item` and `put`, what is known of the process for all others.
+`binary`, `ternary`, `reflected`, `total`, `item` and `put`, what is known of the process for all others.
 """
 
 from jitgrad.kernels.entries.cotangents import accumulate, give, state, take
-from jitgrad.kernels.entries.elementwise import binary, reflected, unary
+from jitgrad.kernels.entries.elementwise import binary, reflected, ternary, unary
 from jitgrad.kernels.entries.joins import gather, join
 from jitgrad.kernels.entries.reverse import begin, end, release, reverse
 from jitgrad.kernels.entries.rows import append, attach, define, room
@@ -35,6 +35,7 @@ __all__ = [
     "room",
     "state",
     "take",
+    "ternary",
     "total",
     "unary",
     "view",

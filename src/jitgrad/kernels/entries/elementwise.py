@@ -7,16 +7,21 @@ from jitgrad.kernels.entries.objects import (
     ARRAY_DATA,
     ARRAY_NDIM,
     ARRAY_SHAPE,
+    ARRAY_STRIDES,
     OBJECT_TYPE,
     as_double,
     as_int,
-    dtype_of,
     error_occurred,
     extent_of,
+    float_of,
     from_int,
     header_of,
     hold,
     inline,
+    is_contiguous,
+    is_mask,
+    itemsize_of,
+    kind_of,
     let_go,
     list_append,
     memcpy,
@@ -35,28 +40,26 @@ MAX_AXES = 8  # of results that are broadcast natively
 def _enter_constant(process, header, array, dtype):
     """Enter a copy of an array that a rule will need as a value: the user may write to it before the replay.
 
-    Returns its id, or -1 after an error.
+    It is contiguous; ``dtype`` is -1 for booleans. Returns its id, or -1 after an error.
     """
     copy = new_like(process, array, dtype)
     if copy == 0:
         return -1
-    memcpy(load(copy + ARRAY_DATA), load(array + ARRAY_DATA), extent_of(array) * (8 >> dtype))
-    array = copy
-    argument = scratch(1)
-    store(argument, array)
-    kind = vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
+    extent = extent_of(array)
+    memcpy(load(copy + ARRAY_DATA), load(array + ARRAY_DATA), extent * itemsize_of(dtype))
+    kind = kind_of(process, copy)
     if kind == 0:
         return -1
     value = load(header + 8 * L.H_N_VALUES)
     failed = list_append(load(header + 8 * L.H_TYPES), kind)
     let_go(kind)
     key = from_int(value)
-    failed |= set_item(load(header + 8 * L.H_KEPT), key, array)
+    failed |= set_item(load(header + 8 * L.H_KEPT), key, copy)
     let_go(key)
-    let_go(array)  # the residuals hold it now
+    let_go(copy)  # the residuals hold it now
     if failed != 0:
         return -1
-    write_value(header, value, array, dtype, extent_of(array), -1)
+    write_value(header, value, copy, dtype, extent, -1)
     return value
 
 
@@ -72,34 +75,55 @@ def same_shape(x, y):
 
 
 @inline
-def _broadcast_shape(x, y, shape):
-    """Write the common shape of two arrays; returns the number of axes, or -1 where there is none or too many."""
-    ndim_x = pointer_i4(x + ARRAY_NDIM)[0]
-    ndim_y = pointer_i4(y + ARRAY_NDIM)[0]
-    ndim = max(ndim_x, ndim_y)
+def _broadcast_shape(arrays, n_arrays, shape):
+    """Write the common shape of arrays (0 for none); returns the number of axes, or -1: none in common, or too many."""
+    ndim = 0
+    for k in range(n_arrays):
+        array = load(arrays + 8 * k)
+        if array != 0:
+            ndim = max(ndim, pointer_i4(array + ARRAY_NDIM)[0])
     if ndim > MAX_AXES:
         return -1
     for d in range(ndim):
-        dx = d - (ndim - ndim_x)
-        dy = d - (ndim - ndim_y)
-        a = load(load(x + ARRAY_SHAPE) + 8 * dx) if dx >= 0 else 1
-        b = load(load(y + ARRAY_SHAPE) + 8 * dy) if dy >= 0 else 1
-        if a != b and a != 1 and b != 1:
-            return -1
-        store(shape + 8 * d, b if a == 1 else a)
+        length = 1
+        for k in range(n_arrays):
+            array = load(arrays + 8 * k)
+            at = d - ndim + (pointer_i4(array + ARRAY_NDIM)[0] if array != 0 else 0)
+            own = load(load(array + ARRAY_SHAPE) + 8 * at) if at >= 0 else 1
+            if own != 1 and own != length:
+                if length != 1:
+                    return -1
+                length = own
+        store(shape + 8 * d, length)
     return ndim
 
 
 @inline
-def _broadcast_strides(array, ndim, itemsize, strides):
-    """Write the strides with which a contiguous array is read at each axis of a result of ``ndim`` axes."""
-    own = pointer_i4(array + ARRAY_NDIM)[0]
+def _broadcast_strides(array, ndim, strides):
+    """Write the strides with which an array (0 for a number) is read at each axis of a result of ``ndim`` axes.
+
+    A stride is 0 just where the array is broadcast. Returns False for an array that has a stride of 0 itself.
+    """
+    own = pointer_i4(array + ARRAY_NDIM)[0] if array != 0 else 0
+    for d in range(ndim):
+        at = d - (ndim - own)
+        stride = 0
+        length = load(load(array + ARRAY_SHAPE) + 8 * at) if at >= 0 else 1
+        if length != 1:
+            stride = load(load(array + ARRAY_STRIDES) + 8 * at)
+            if stride == 0 and length != 0:
+                return False
+        store(strides + 8 * d, stride)
+    return True
+
+
+@inline
+def dense_strides(strides, shape, ndim, itemsize):
+    """Write the strides of a contiguous array."""
     step = itemsize
     for d in range(ndim - 1, -1, -1):
-        at = d - (ndim - own)
-        length = load(load(array + ARRAY_SHAPE) + 8 * at) if at >= 0 else 1
-        store(strides + 8 * d, 0 if length == 1 else step)
-        step *= length
+        store(strides + 8 * d, step)
+        step *= load(shape + 8 * d)
 
 
 @inline
@@ -128,210 +152,235 @@ def call_over(address, pointers, strides, n_pointers, shape, ndim, data):
 
 
 @inline
-def _run(context, x, y, n_inputs):
-    """Run an elementwise op on tensors, or a tensor and a number or an array, and record it.
+def _operands_of(process, args, n_inputs, masks, tape, dtype, ids, arrays, number):
+    """Write what each operand is, its id and its array (0 for a number), to ``ids`` and ``arrays``.
+
+    Returns 1; 0 after an error; -1 unless they are arrays of one dtype, masks of booleans, and at most one number,
+    which is written to ``number``.
+    """
+    none = load(process + 8 * L.P_NONE)
+    n_numbers = 0
+    for k in range(n_inputs):
+        operand = load(args + 8 * k)
+        kind = load(operand + OBJECT_TYPE)
+        array = 0
+        vid = L.IMMEDIATE
+        if kind == load(process + 8 * L.P_TENSOR):
+            array = slot(operand, process, L.P_TENSOR_VALUE)
+            own = slot(operand, process, L.P_TENSOR_TAPE)
+            if own == tape:
+                vid = as_int(slot(operand, process, L.P_TENSOR_VID))
+                if vid < 0:
+                    return -1
+            elif own == none and slot(operand, process, L.P_TENSOR_LEAF) == none:
+                vid = L.CONSTANT
+            else:
+                return -1
+        elif kind == load(process + 8 * L.P_NDARRAY):
+            array = operand
+            vid = L.CONSTANT
+        elif (
+            kind == load(process + 8 * L.P_FLOAT)
+            or kind == load(process + 8 * L.P_INT)
+            or (kind == load(process + 8 * L.P_NUMPY_FLOAT) and dtype == 0)
+        ):
+            n_numbers += 1
+            value = as_double(operand)
+            if value == -1.0 and error_occurred() != 0:
+                return 0
+            write_scalar(number, value, dtype)
+        else:
+            return -1
+        if (masks >> k) & 1:
+            if array == 0 or not is_mask(process, array):
+                return -1
+        elif (array != 0 and float_of(process, array) != dtype) or n_numbers > 1:
+            return -1
+        store(ids + 8 * k, vid)
+        store(arrays + 8 * k, array)
+    return 1
+
+
+@inline
+def _alike(arrays, n_inputs, model):
+    """Whether all arrays are contiguous and of the shape of ``model``."""
+    for k in range(n_inputs):
+        array = load(arrays + 8 * k)
+        if array != 0 and not (is_contiguous(array) and (array == model or same_shape(array, model))):
+            return False
+    return True
+
+
+@inline
+def _keep(process, header, args, n_inputs, masks, dtype, keeps, ids, arrays):
+    """Keep the operands that the rules will need; those that are on no tape get an id. Returns -1 after an error."""
+    for k in range(n_inputs):
+        array = load(arrays + 8 * k)
+        if (keeps >> k) & 1 == 0 or array == 0:
+            continue
+        if load(ids + 8 * k) >= 0:
+            vid = slot(load(args + 8 * k), process, L.P_TENSOR_VID)
+            if set_item(load(header + 8 * L.H_KEPT), vid, array) != 0:
+                return -1
+        else:
+            entered = _enter_constant(process, header, array, -1 if (masks >> k) & 1 else dtype)
+            if entered < 0:
+                return -1
+            store(ids + 8 * k, entered)
+    return 0
+
+
+@inline
+def _run(context, args, n_inputs):
+    """Run an elementwise op on tensors, numbers and arrays, and record it.
 
     Returns the result's tensor; 0 after an error; -1, with nothing done, where the general path must take over: unless
-    the operands are contiguous arrays of one dtype, float64 or float32, on one tape that is recording and has room.
+    the operands are arrays of one dtype, float64 or float32, on one tape that is recording and has room.
     """
     process = load(context + 8 * L.C_PROCESS)
-    tensor_type = load(process + 8 * L.P_TENSOR)
-    x_is_tensor = load(x + OBJECT_TYPE) == tensor_type
-    y_is_tensor = n_inputs == 2 and load(y + OBJECT_TYPE) == tensor_type
-    model = x if x_is_tensor else y
-    if not (x_is_tensor or y_is_tensor) or load(load(process + 8 * L.P_SUSPENDED)) != 0:
+    masks = load(context + 8 * L.C_MASKS)
+    model = 0
+    for k in range(n_inputs):
+        if model == 0 and load(load(args + 8 * k) + OBJECT_TYPE) == load(process + 8 * L.P_TENSOR):
+            if slot(load(args + 8 * k), process, L.P_TENSOR_TAPE) != load(process + 8 * L.P_NONE):
+                model = load(args + 8 * k) if (masks >> k) & 1 == 0 else 0
+    if model == 0 or load(load(process + 8 * L.P_SUSPENDED)) != 0:
         return -1
     tape = slot(model, process, L.P_TENSOR_TAPE)
-    kind = slot(model, process, L.P_TENSOR_TYPE)
-    if tape == load(process + 8 * L.P_NONE):
-        return -1
     header = header_of(process, tape)
     array = slot(model, process, L.P_TENSOR_VALUE)
-    dtype = dtype_of(process, array)
-    if dtype < 0 or not is_ours(header) or not has_room(header, n_inputs + 1 + 3 * MAX_AXES, 3):
+    dtype = float_of(process, array)
+    if dtype < 0 or not is_ours(header) or not has_room(header, 1 + (1 + MAX_AXES) * (1 + n_inputs), 1 + n_inputs):
         return -1
     kernel = 2 * load(context + 8 * L.C_OPCODE) + dtype
     line = load(process + 8 * L.P_KERNELS) + 8 * L.KERNEL_WIDTH * kernel
     address = load(line + 8 * L.KERNEL_FORWARD)
     if address == 0:
         return -1
-
-    # What each operand is: its id, and its array, or 0 for a number
-    x_id = L.IMMEDIATE
-    y_id = L.IMMEDIATE
-    x_array = 0
-    y_array = 0
-    number = 0.0
+    ids = scratch(3)
+    arrays = scratch(4)
+    number = scratch(1)
+    store(number, 0)
+    found = _operands_of(process, args, n_inputs, masks, tape, dtype, ids, arrays, number)
+    if found != 1:
+        return found
+    pattern = 0
     for k in range(n_inputs):
-        operand = x if k == 0 else y
-        operand_type = load(operand + OBJECT_TYPE)
-        operand_array = 0
-        operand_id = L.IMMEDIATE
-        if operand_type == tensor_type:
-            operand_array = slot(operand, process, L.P_TENSOR_VALUE)
-            operand_id = as_int(slot(operand, process, L.P_TENSOR_VID))
-            if operand_id < 0 or slot(operand, process, L.P_TENSOR_TAPE) != tape:
-                return -1
-            if dtype_of(process, operand_array) != dtype:
-                return -1
-        elif operand_type == load(process + 8 * L.P_NDARRAY):
-            operand_array = operand
-            operand_id = L.CONSTANT
-            if dtype_of(process, operand_array) != dtype:
-                return -1
-        elif (
-            operand_type == load(process + 8 * L.P_FLOAT)
-            or operand_type == load(process + 8 * L.P_INT)
-            or (operand_type == load(process + 8 * L.P_NUMPY_FLOAT) and dtype == 0)
-        ):
-            number = as_double(operand)
-            if number == -1.0 and error_occurred() != 0:
-                return 0
-        else:
-            return -1
-        if k == 0:
-            x_id = operand_id
-            x_array = operand_array
-        else:
-            y_id = operand_id
-            y_array = operand_array
+        pattern |= 1 << k if load(ids + 8 * k) >= 0 else 0
+    keeps = load(line + 8 * (L.KERNEL_KEEPS + pattern))
 
     # The result: of the model's shape, or broadcast
-    place = scratch(2)
     shape = scratch(8)
-    itemsize = 8 >> dtype
+    strides = scratch(32)
     extent = extent_of(array)
     ndim = -1  # of a broadcast result
-    if x_array != 0 and y_array != 0 and not same_shape(x_array, y_array):
-        ndim = _broadcast_shape(x_array, y_array, shape)
+    if not _alike(arrays, n_inputs, array):
+        ndim = _broadcast_shape(arrays, n_inputs, shape)
         if ndim < 0:
             return -1
         extent = 1
         for d in range(ndim):
             extent *= load(shape + 8 * d)
+        for k in range(n_inputs):
+            operand = load(arrays + 8 * k)
+            if not _broadcast_strides(operand, ndim, strides + 8 * ndim * k):
+                return -1
+            if (keeps >> k) & 1 and operand != 0 and load(ids + 8 * k) < 0 and not is_contiguous(operand):
+                return -1  # it would have to be copied with its strides
     if extent > L.SMALL:
         return -1
     if ndim < 0:
         out = new_like(process, array, dtype)
     else:
-        out = call_new_array(
-            load(process + 8 * L.P_NEW_ARRAY),
-            load(process + 8 * L.P_NDARRAY),
-            ndim,
-            shape,
-            12 - dtype,
-            0,
-            0,
-            0,
-            0,
-            0,
-        )
+        new_array = load(process + 8 * L.P_NEW_ARRAY)
+        out = call_new_array(new_array, load(process + 8 * L.P_NDARRAY), ndim, shape, 12 - dtype, 0, 0, 0, 0, 0)
+    place = scratch(2)
     if out == 0 or locate(process, header, place) != 0:
         return 0
+    kind = slot(model, process, L.P_TENSOR_TYPE)
     if ndim >= 0 and not same_shape(out, array):
-        argument = scratch(1)
-        store(argument, out)
-        kind = vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
+        kind = kind_of(process, out)
         if kind == 0:
             return 0
     else:
         hold(kind)
 
-    keeps = load(line + 8 * (L.KERNEL_KEEPS + (1 if x_id >= 0 else 0) + (2 if y_id >= 0 else 0)))
-    kept = load(header + 8 * L.H_KEPT)
-    failed = 0
-    for k in range(n_inputs):
-        operand_id = x_id if k == 0 else y_id
-        operand_array = x_array if k == 0 else y_array
-        if (keeps >> k) & 1 and operand_array != 0:
-            if operand_id >= 0:
-                failed |= set_item(kept, slot(x if k == 0 else y, process, L.P_TENSOR_VID), operand_array)
-            else:
-                operand_id = _enter_constant(process, header, operand_array, dtype)
-                failed |= 1 if operand_id < 0 else 0
-                if k == 0:
-                    x_id = operand_id
-                else:
-                    y_id = operand_id
+    if _keep(process, header, args, n_inputs, masks, dtype, keeps, ids, arrays) != 0:
+        return 0
     result = load(header + 8 * L.H_N_VALUES)
+    row_kind = L.KIND_ELEMENTWISE
+    n_operands = n_inputs
+    if ndim >= 0:
+        row_kind = L.KIND_BROADCAST_2
+        if n_inputs != 2:
+            row_kind = L.KIND_BROADCAST_1 if n_inputs == 1 else L.KIND_BROADCAST_3
+        n_operands = n_inputs + 1 + ndim * (1 + n_inputs)
     row = load(header + 8 * L.H_N_ROWS)
-    row_kind = L.KIND_ELEMENTWISE if ndim < 0 else L.KIND_BROADCAST
-    n_operands = n_inputs if ndim < 0 else 3 + 3 * ndim
-    operands = append_row(header, kernel, row_kind, n_operands, result, 1, 0, keeps, load(place), load(place + 8))
-    immediate = load(header + 8 * L.H_ROWS) + 8 * (L.ROW_WIDTH * row + L.ROW_DATA)
-    write_scalar(immediate, number, dtype)
+    data = load(number)
+    operands = append_row(header, kernel, row_kind, n_operands, result, 1, data, keeps, load(place), load(place + 8))
     write_value(header, result, out, dtype, extent, row)
-    store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * itemsize)
+    store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * (8 >> dtype))
 
+    store(arrays + 8 * n_inputs, out)
     pointers = scratch(4)
-    store(operands, x_id)
-    store(pointers, immediate if x_array == 0 else load(x_array + ARRAY_DATA))
-    if n_inputs == 2:
-        store(operands + 8, y_id)
-        store(pointers + 8, immediate if y_array == 0 else load(y_array + ARRAY_DATA))
-    store(pointers + 8 * n_inputs, load(out + ARRAY_DATA))
+    for k in range(n_inputs + 1):
+        operand = load(arrays + 8 * k)
+        store(pointers + 8 * k, number if operand == 0 else load(operand + ARRAY_DATA))
+    memcpy(operands, ids, 8 * n_inputs)
     if ndim < 0:
-        steps = scratch(4)
         dims = scratch(1)
         store(dims, extent)
-        store(steps, 0 if x_array == 0 else itemsize)
-        if n_inputs == 2:
-            store(steps + 8, 0 if y_array == 0 else itemsize)
-        store(steps + 8 * n_inputs, itemsize)
-        call_kernel(address, pointers, dims, steps, L.STORE)
+        for k in range(n_inputs + 1):
+            step = 1 if (masks >> k) & 1 else 8 >> dtype
+            store(strides + 8 * k, 0 if load(arrays + 8 * k) == 0 else step)
+        call_kernel(address, pointers, dims, strides, L.STORE)
     else:
-        # behind the ids: number of axes, shape, and the strides of x and y; the result's are needed only here
-        store(operands + 16, ndim)
-        strides = scratch(24)
-        _broadcast_strides(x_array, ndim, itemsize, strides)
-        _broadcast_strides(y_array, ndim, itemsize, strides + 8 * ndim)
-        _broadcast_strides(out, ndim, itemsize, strides + 16 * ndim)
-        for d in range(ndim):
-            store(operands + 24 + 8 * d, load(shape + 8 * d))
-        for d in range(2 * ndim):
-            store(operands + 24 + 8 * (ndim + d), load(strides + 8 * d))
-        call_over(address, pointers, strides, 3, shape, ndim, L.STORE)
+        # behind the ids: number of axes, shape, and the operands' strides; the result's are needed only here
+        layout = operands + 8 * n_inputs
+        store(layout, ndim)
+        memcpy(layout + 8, shape, 8 * ndim)
+        memcpy(layout + 8 * (1 + ndim), strides, 8 * ndim * n_inputs)
+        dense_strides(strides + 8 * ndim * n_inputs, shape, ndim, 8 >> dtype)
+        call_over(address, pointers, strides, n_inputs + 1, shape, ndim, L.STORE)
 
     vid = from_int(result)
-    if keeps & L.KEEPS_RESULT:
-        failed |= set_item(kept, vid, out)
-    failed |= list_append(load(header + 8 * L.H_TYPES), kind)
-    if failed != 0:
+    failed = set_item(load(header + 8 * L.H_KEPT), vid, out) if keeps & L.KEEPS_RESULT else 0
+    if failed != 0 or list_append(load(header + 8 * L.H_TYPES), kind) != 0:
         return 0
     tensor = new_tensor(process, header, tape, out, kind, vid)
     let_go(kind)
     return tensor
 
 
-def unary(self, args, n_args):
-    """``(x)``: the built-in function of a unary op; ``self`` is its context."""
-    context = load(self + ARRAY_DATA)
-    if n_args == 1:
-        result = _run(context, load(args), load(args), 1)
+@inline
+def _call(context, args, n_args, n_inputs):
+    if n_args == n_inputs:
+        result = _run(context, args, n_inputs)
         if result != -1:
             return result
     return vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
+
+
+def unary(self, args, n_args):
+    """``(x)``: the built-in function of a unary op; ``self`` is its context."""
+    return _call(load(self + ARRAY_DATA), args, n_args, 1)
 
 
 def binary(self, args, n_args):
     """``(x, y)``: the built-in function of a binary op; ``self`` is its context."""
-    context = load(self + ARRAY_DATA)
-    if n_args == 2:
-        result = _run(context, load(args), load(args + 8), 2)
-        if result != -1:
-            return result
-    return vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
+    return _call(load(self + ARRAY_DATA), args, n_args, 2)
+
+
+def ternary(self, args, n_args):
+    """``(x, y, z)``: the built-in function of an op of three operands; ``self`` is its context."""
+    return _call(load(self + ARRAY_DATA), args, n_args, 3)
 
 
 def reflected(self, args, n_args):
     """``(y, x)``: a binary op with its operands exchanged, for ``__radd__`` and its like."""
-    context = load(self + ARRAY_DATA)
     exchanged = scratch(2)
     if n_args == 2:
         store(exchanged, load(args + 8))
         store(exchanged + 8, load(args))
-        result = _run(context, load(exchanged), load(exchanged + 8), 2)
-        if result != -1:
-            return result
-        return vectorcall(load(context + 8 * L.C_GENERAL), exchanged, 2, 0)
-    return vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
+        return _call(load(self + ARRAY_DATA), exchanged, 2, 2)
+    return _call(load(self + ARRAY_DATA), args, n_args, 2)

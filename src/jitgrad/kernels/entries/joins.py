@@ -9,9 +9,11 @@ from jitgrad.kernels.entries.objects import (
     as_int,
     dtype_of,
     extent_of,
+    float_of,
     from_int,
     hold,
     inline,
+    kind_of,
     let_go,
     list_append,
     list_size,
@@ -22,7 +24,7 @@ from jitgrad.kernels.entries.objects import (
     tuple_size,
 )
 from jitgrad.kernels.entries.rows import append_row, has_room, locate, new_tensor, write_value
-from jitgrad.kernels.entries.views import kind_of, recording
+from jitgrad.kernels.entries.views import recording
 from jitgrad.kernels.intrinsics import load, scratch, store
 
 
@@ -115,7 +117,7 @@ def join(self, args, n_args):
             return 0
         let_go(kind)
         value = load(header + 8 * L.H_N_VALUES)
-        write_value(header, value, array, dtype_of(process, array), extent_of(array), -1)
+        write_value(header, value, array, float_of(process, array), extent_of(array), -1)
         store(operands + 8 * k, value)
     return _finish(process, header, tape, out, dtype, extent, row, load(place + 16))
 

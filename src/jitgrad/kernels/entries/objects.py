@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import njit, types
 
 from jitgrad.kernels import layout as L
-from jitgrad.kernels.intrinsics import call_new_array, load, pointer_i4, store
+from jitgrad.kernels.intrinsics import call_new_array, load, pointer_i4, scratch, store
 
 _i8 = types.int64
 
@@ -71,12 +71,29 @@ def extent_of(array):
 
 
 @inline
+def is_contiguous(array):
+    return pointer_i4(array + ARRAY_FLAGS)[0] & _C_CONTIGUOUS != 0
+
+
+@inline
 def dtype_of(process, array):
     """0 or 1 for a contiguous float64 or float32 array, else -1."""
+    dtype = float_of(process, array)
+    return dtype if dtype >= 0 and is_contiguous(array) else -1
+
+
+@inline
+def is_mask(process, array):
+    """Whether an ndarray is one of booleans."""
+    return load(array + ARRAY_DTYPE) == load(process + 8 * L.P_BOOL)
+
+
+@inline
+def float_of(process, array):
+    """0 or 1 for a float64 or float32 array of any strides, else -1."""
     if load(array + OBJECT_TYPE) != load(process + 8 * L.P_NDARRAY):
         return -1
-    flags = pointer_i4(array + ARRAY_FLAGS)[0]
-    if flags & _C_CONTIGUOUS == 0 or flags & _ALIGNED == 0:
+    if pointer_i4(array + ARRAY_FLAGS)[0] & _ALIGNED == 0:
         return -1
     descriptor = load(array + ARRAY_DTYPE)
     if descriptor == load(process + 8 * L.P_FLOAT64):
@@ -88,19 +105,33 @@ def dtype_of(process, array):
 
 @inline
 def new_like(process, array, dtype):
-    """A new array of the shape of another, or 0 with MemoryError set."""
+    """A new array of the shape of another, of booleans if ``dtype`` is -1; or 0 with MemoryError set."""
     return call_new_array(
         load(process + 8 * L.P_NEW_ARRAY),
         load(process + 8 * L.P_NDARRAY),
         pointer_i4(array + ARRAY_NDIM)[0],
         load(array + ARRAY_SHAPE),
-        12 - dtype,
+        12 - dtype if dtype >= 0 else 0,
         0,
         0,
         0,
         0,
         0,
     )
+
+
+@inline
+def kind_of(process, array):
+    """An array's type, looked up in Python, where types are interned."""
+    argument = scratch(1)
+    store(argument, array)
+    return vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
+
+
+@inline
+def itemsize_of(dtype):
+    """Bytes of an element of a value, which is a boolean if it is not a float."""
+    return 8 >> dtype if dtype >= 0 else 1
 
 
 @inline

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from jitgrad.kernels import layout as L
-from jitgrad.kernels.entries.elementwise import call_over
-from jitgrad.kernels.entries.objects import ARRAY_DATA, as_int, free, from_int, inline, malloc, memcpy, memset, nothing
+from jitgrad.kernels.entries.elementwise import call_over, dense_strides
+from jitgrad.kernels.entries.objects import (
+    ARRAY_DATA,
+    as_int,
+    free,
+    from_int,
+    inline,
+    itemsize_of,
+    malloc,
+    memcpy,
+    memset,
+    nothing,
+)
 from jitgrad.kernels.entries.rows import operand_count
 from jitgrad.kernels.entries.writes import ADD, READ, WRITE, move
 from jitgrad.kernels.intrinsics import call_kernel, load, pointer_f4, pointer_f8, scratch, store
@@ -152,8 +163,9 @@ def _reverse_elementwise(process, header, row, value):
                 store(steps + 8 * (j + 1), 0)
             else:
                 residual = values + 8 * L.VALUE_WIDTH * u
+                step = itemsize_of(load(residual + 8 * L.VALUE_DTYPE))
                 store(pointers + 8 * (j + 1), load(residual + 8 * L.VALUE_ADDRESS))
-                store(steps + 8 * (j + 1), 0 if load(residual + 8 * L.VALUE_SIZE) != extent else itemsize)
+                store(steps + 8 * (j + 1), 0 if load(residual + 8 * L.VALUE_SIZE) != extent else step)
         target = values + 8 * L.VALUE_WIDTH * v
         narrow = load(target + 8 * L.VALUE_SIZE) != extent  # a scalar operand: its cotangent is a sum
         held = open_bar(target, dtype, narrow)
@@ -161,6 +173,16 @@ def _reverse_elementwise(process, header, row, value):
         store(steps + 8 * (n_residuals + 1), 0 if narrow else itemsize)
         call_kernel(load(group + 8 * L.VJP_ADDRESS), pointers, dims, steps, L.ACCUMULATE if held or narrow else L.STORE)
     return True
+
+
+@inline
+def _bar_strides(strides, shape, ndim, itemsize, bar_strides):
+    """Write the strides of an operand's cotangent, which is contiguous, from those of the operand itself."""
+    step = itemsize
+    for d in range(ndim - 1, -1, -1):
+        broadcast = load(strides + 8 * d) == 0
+        store(bar_strides + 8 * d, 0 if broadcast else step)
+        step *= 1 if broadcast else load(shape + 8 * d)
 
 
 @inline
@@ -173,23 +195,22 @@ def _reverse_broadcast(process, header, row, value):
     itemsize = 8 >> dtype
     table = load(process + 8 * L.P_KERNELS) + 8 * (L.KERNEL_WIDTH * kernel + L.KERNEL_VJP)
     operands = load(header + 8 * L.H_OPERANDS) + 8 * load(row + 8 * L.ROW_OPERANDS)
-    for k in range(2):
+    n_ids = operand_count(row)
+    for k in range(n_ids):
         v = load(operands + 8 * k)
         if v >= first_value and load(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE)) != 0:
             if load(table + 8 * (L.VJP_WIDTH * k + L.VJP_ADDRESS)) == 0:
                 return False
-    ndim = load(operands + 16)
-    shape = operands + 24
+    layout = operands + 8 * n_ids
+    ndim = load(layout)
+    shape = layout + 8
     operand_strides = shape + 8 * ndim
     own_strides = scratch(8)
-    step = itemsize
-    for d in range(ndim - 1, -1, -1):
-        store(own_strides + 8 * d, step)
-        step *= load(shape + 8 * d)
+    dense_strides(own_strides, shape, ndim, itemsize)
     extent = load(value + 8 * L.VALUE_SIZE)
     pointers = scratch(6)
     strides = scratch(48)
-    for k in range(2):
+    for k in range(n_ids):
         v = load(operands + 8 * k)
         if v < first_value or load(values + 8 * (L.VALUE_WIDTH * v + L.VALUE_ACTIVE)) == 0:
             continue
@@ -200,14 +221,16 @@ def _reverse_broadcast(process, header, row, value):
         for j in range(n_residuals):
             which = load(group + 8 * (L.VJP_RESIDUALS + j))
             u = load(row + 8 * L.ROW_RESULT) if which == L.RESULT else load(operands + 8 * which)
-            store(pointers + 8 * (j + 1), load(values + 8 * (L.VALUE_WIDTH * u + L.VALUE_ADDRESS)))
+            number = u == L.IMMEDIATE  # whose strides are zeros
+            address = row + 8 * L.ROW_DATA if number else load(values + 8 * (L.VALUE_WIDTH * u + L.VALUE_ADDRESS))
+            store(pointers + 8 * (j + 1), address)
             source = own_strides if which == L.RESULT else operand_strides + 8 * ndim * which
             memcpy(strides + 8 * ndim * (j + 1), source, 8 * ndim)
         target = values + 8 * L.VALUE_WIDTH * v
         narrow = load(target + 8 * L.VALUE_SIZE) != extent
         held = open_bar(target, dtype, narrow)
         store(pointers + 8 * (n_residuals + 1), load(target + 8 * L.VALUE_BAR))
-        memcpy(strides + 8 * ndim * (n_residuals + 1), operand_strides + 8 * ndim * k, 8 * ndim)
+        _bar_strides(operand_strides + 8 * ndim * k, shape, ndim, itemsize, strides + 8 * ndim * (n_residuals + 1))
         data = L.ACCUMULATE if held or narrow else L.STORE
         call_over(load(group + 8 * L.VJP_ADDRESS), pointers, strides, n_residuals + 2, shape, ndim, data)
     return True
@@ -428,7 +451,7 @@ def reverse(self, args, n_args):
                     _reverse_gather(header, row, value)
                 elif kind == L.KIND_TOTAL:
                     _reverse_total(header, row, value)
-                elif kind == L.KIND_BROADCAST:
+                elif kind == L.KIND_BROADCAST_2 or kind == L.KIND_BROADCAST_1 or kind == L.KIND_BROADCAST_3:
                     if not _reverse_broadcast(process, header, row, value):
                         return from_int(r)
                 elif not _reverse_elementwise(process, header, row, value):

@@ -8,8 +8,8 @@ from jitgrad.kernels.entries.objects import (
     _passes,
     as_int,
     current_frame,
-    dtype_of,
     extent_of,
+    float_of,
     frame_back,
     frame_code,
     frame_lasti,
@@ -145,10 +145,12 @@ def new_tensor(process, header, tape, value, kind, vid):
 def operand_count(row):
     """Number of ids among a row's operands."""
     kind = load(row + 8 * L.ROW_KIND)
-    if kind == L.KIND_VIEW:
+    if kind == L.KIND_VIEW or kind == L.KIND_BROADCAST_1:
         return 1
-    if kind == L.KIND_BROADCAST or kind == L.KIND_PUT:
+    if kind == L.KIND_BROADCAST_2 or kind == L.KIND_PUT:
         return 2
+    if kind == L.KIND_BROADCAST_3:
+        return 3
     return load(row + 8 * L.ROW_N_OPERANDS)
 
 
@@ -210,7 +212,7 @@ def append(self, args, n_args):
     for k in range(n_results):
         array = tuple_item(results, k)
         extent = extent_of(array)
-        write_value(header, first + k, array, dtype_of(process, array), extent, row)
+        write_value(header, first + k, array, float_of(process, array), extent, row)
         store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + 8 * extent)
     return from_int(first)
 
@@ -223,5 +225,5 @@ def define(self, args, n_args):
     if value >= load(header + 8 * L.H_VALUE_CAPACITY):
         return nothing(process)
     array = load(args + 8)
-    write_value(header, value, array, dtype_of(process, array), extent_of(array), -1)
+    write_value(header, value, array, float_of(process, array), extent_of(array), -1)
     return from_int(value)

@@ -13,11 +13,13 @@ from jitgrad.kernels.entries.objects import (
     as_int,
     dtype_of,
     extent_of,
+    float_of,
     from_int,
     get_item,
     header_of,
     hold,
     inline,
+    kind_of,
     let_go,
     list_append,
     list_size,
@@ -50,7 +52,7 @@ def _append_view(process, header, kernel, place, x, x_id, out, offset, data):
     for d in range(ndim):
         store(operands + 24 + 8 * d, load(load(out + ARRAY_SHAPE) + 8 * d))
         store(operands + 24 + 8 * (ndim + d), load(load(out + ARRAY_STRIDES) + 8 * d))
-    write_value(header, result, out, dtype_of(process, out), extent_of(out), row)
+    write_value(header, result, out, float_of(process, out), extent_of(out), row)
     return row
 
 
@@ -214,14 +216,6 @@ def derive(self, args, n_args):
     if tensor == 0 or _link(process, x, tensor) != 0:
         return 0
     return tensor
-
-
-@inline
-def kind_of(process, array):
-    """An array's type, looked up in Python, where types are interned."""
-    argument = scratch(1)
-    store(argument, array)
-    return vectorcall(load(process + 8 * L.P_TYPE_OF), argument, 1, 0)
 
 
 @inline

@@ -1,0 +1,312 @@
+"""Elementwise rows that native code records and replays: operands of booleans, numbers, any shapes and strides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgrad as jg
+import jitgrad.numpy as jnp
+from jitgrad.core.tensor import Tensor
+from jitgrad.kernels import layout as L
+
+ELEMENTWISE = {L.KIND_ELEMENTWISE}
+BROADCAST = {L.KIND_BROADCAST_1, L.KIND_BROADCAST_2, L.KIND_BROADCAST_3}
+GENERAL = {L.KIND_RULE}
+
+
+def kinds(f: Callable[..., Any], *args: Any) -> set[int]:
+    """The kinds of the rows that are recorded when ``f`` runs the second time, with all kernels compiled."""
+    found: set[int] = set()
+
+    def traced(*tensors: Any) -> Any:
+        out = f(*tensors)
+        tape = tensors[0]._tape
+        found.clear()
+        found.update(tape.row(at)[L.ROW_KIND] for at in range(len(tape)))
+        return out
+
+    for _ in range(2):
+        jg.vjp(traced, *args)
+    return found
+
+
+def gradient(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
+    """Value and gradients, weighted so that no two elements of the result count alike."""
+
+    def weighted(*tensors: Any) -> Any:
+        out = f(*tensors)
+        return np.sum(out * np.arange(1, out.size + 1, dtype=out.dtype).reshape(out.shape))
+
+    for _ in range(2):  # the second time natively: the first one compiles
+        found = jg.value_and_grad(weighted, tuple(range(len(args))))(*args)
+    return found
+
+
+def values(seed: int, *shapes: tuple[int, ...], dtype: Any = np.float64) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [0, 1, 7, 33])
+def test_where_of_arrays(dtype: Any, n: int) -> None:
+    x, y = values(0, (n,), (n,), dtype=dtype)
+    condition = x > y
+    assert kinds(lambda x, y: np.where(condition, x, y), x, y) == ELEMENTWISE
+    value, (by_x, by_y) = gradient(lambda x, y: np.where(condition, x, y), x, y)
+    weights = np.arange(1, n + 1, dtype=dtype)
+    np.testing.assert_allclose(value, np.sum(np.where(condition, x, y) * weights), rtol=1e-6)
+    np.testing.assert_array_equal(by_x, np.where(condition, weights, 0))
+    np.testing.assert_array_equal(by_y, np.where(condition, 0, weights))
+    assert value.dtype == by_x.dtype == by_y.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("number", [2.5, 3, np.float64(0.5), True])
+def test_where_with_a_number(dtype: Any, number: Any) -> None:
+    (x,) = values(1, (3, 4), dtype=dtype)
+    condition = x > 0
+    weights = np.arange(1, 13, dtype=dtype).reshape(3, 4)
+    native = type(number) in (int, float) or (dtype is np.float64 and type(number) is np.float64)
+    for chosen in (True, False):
+
+        def f(x: Any, chosen: bool = chosen) -> Any:
+            return np.where(condition, x, number) if chosen else np.where(condition, number, x)
+
+        assert kinds(f, x) == ELEMENTWISE or not native
+        value, (by_x,) = gradient(f, x)
+        np.testing.assert_allclose(value, np.sum(f(x) * weights), rtol=1e-6)
+        np.testing.assert_array_equal(
+            by_x, np.where(condition, weights, 0) if chosen else np.where(condition, 0, weights)
+        )
+        assert f(jg.tensor(x, requires_grad=True)).dtype == f(x).dtype
+        assert by_x.dtype == dtype
+
+
+def test_where_is_float32_whatever_the_path() -> None:
+    (x,) = values(2, (3, 4), dtype=np.float32)
+    mask = x > 0
+    for f in (
+        lambda x: np.where(mask, x, 0.5),
+        lambda x: np.where(mask.T, x.T, 0.5),
+        lambda x: np.where(mask[:, None], x, 1),
+        lambda x: np.clip(x, np.float32(-1), 0.5),
+        lambda x: np.clip(x.T, -np.ones(3, np.float32), 0.5),
+    ):
+        assert jg.vjp(f, x)[0].dtype == np.float32
+        assert gradient(f, x)[1][0].dtype == np.float32
+
+
+def test_conditions_that_are_no_arrays_of_booleans() -> None:
+    (x,) = values(3, (3,))
+    for condition in ([1, 0, 2], np.array([0.0, np.nan, -1.0]), [True, False, True], True, np.array(False), 0):
+        f = lambda x, c=condition: np.where(c, x, -x)  # noqa: E731
+        assert kinds(f, x) <= ELEMENTWISE | BROADCAST
+        _, (by_x,) = gradient(f, x)
+        np.testing.assert_array_equal(by_x, np.arange(1.0, 4.0) * np.where(condition, 1, -1))
+
+
+def test_a_condition_computed_from_tensors() -> None:
+    x, y = values(4, (5,), (5,))
+    assert kinds(lambda x, y: np.where(x > y, x, y), x, y) == ELEMENTWISE
+    _, bars = gradient(lambda x, y: np.where(x > y, x * x, y), x, y)
+    weights = np.arange(1.0, 6.0)
+    np.testing.assert_allclose(bars[0], np.where(x > y, 2 * x * weights, 0))
+    np.testing.assert_allclose(bars[1], np.where(x > y, 0, weights))
+
+
+@pytest.mark.parametrize(
+    ("condition", "x", "y"),
+    [
+        ((3, 1), (3, 4), (4,)),
+        ((4,), (), (3, 4)),
+        ((), (3, 4), ()),
+        ((2, 3, 4), (1, 4), (3, 1)),
+        ((2, 3, 4), (), ()),
+        ((0, 1), (1, 4), (4,)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_where_broadcasts(condition: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...], dtype: Any) -> None:
+    a, b = values(5, x, y, dtype=dtype)
+    mask = np.random.default_rng(6).uniform(size=condition) > 0.5
+    f = lambda a, b: np.where(mask, a, b)  # noqa: E731
+    assert kinds(f, a, b) == {L.KIND_BROADCAST_3}
+    value, bars = gradient(f, a, b)
+    expected = f(a, b)
+    weights = np.arange(1, expected.size + 1, dtype=dtype).reshape(expected.shape)
+    np.testing.assert_allclose(value, np.sum(expected * weights), rtol=1e-5)
+    for bar, like, chosen in ((bars[0], a, mask), (bars[1], b, ~mask)):
+        padded = (1,) * (weights.ndim - like.ndim) + like.shape
+        axes = tuple(d for d in range(weights.ndim) if padded[d] == 1)
+        total = np.sum(np.broadcast_to(chosen, weights.shape) * weights, axes, keepdims=True)
+        np.testing.assert_allclose(bar, total.reshape(like.shape), rtol=1e-5)
+
+
+def test_the_branch_not_taken_gives_no_nan() -> None:
+    x = np.array([4.0, 0.0, -1.0, np.inf])
+    with np.errstate(all="ignore"):
+        _, (by_x,) = gradient(lambda x: np.where(x > 0, np.sqrt(x), 0.0), x)
+        np.testing.assert_array_equal(by_x, [0.25, 0.0, 0.0, 0.0])
+        _, (by_x,) = gradient(lambda x: np.where(x > 0, np.log(x), x), x[:3])
+        np.testing.assert_array_equal(by_x, [0.25, 2.0, 3.0])
+        # nor does a cotangent that is infinite or NaN where an operand was not chosen
+        for bad in (np.inf, np.nan):
+            pullback = jg.vjp(lambda x, y: np.where(x > 1, x, y), np.array([2.0, 0.0]), np.zeros(2))[1]
+            bars = pullback(np.array([bad, bad]))
+            np.testing.assert_array_equal(bars[0], [bad, 0.0])
+            np.testing.assert_array_equal(bars[1], [0.0, bad])
+
+
+def test_where_takes_nan_from_the_branch_that_is_taken() -> None:
+    nan = np.array([np.nan, 1.0])
+    value, pullback = jg.vjp(lambda x: np.where(np.array([True, False]), nan, x), np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(value, [np.nan, 2.0])
+    np.testing.assert_array_equal(pullback(np.ones(2))[0], [0.0, 1.0])
+
+
+def test_higher_orders() -> None:
+    (x,) = values(7, (6,))
+    mask = x > 0
+    f = lambda x: np.sum(np.where(mask, x**3, np.exp(x)))  # noqa: E731
+    np.testing.assert_allclose(jg.hessian(f)(x), np.diag(np.where(mask, 6 * x, np.exp(x))), rtol=1e-12)
+    third = jg.elementwise_grad(jg.elementwise_grad(jg.elementwise_grad(f)))(x)
+    np.testing.assert_allclose(third, np.where(mask, 6, np.exp(x)), rtol=1e-12)
+    _, tangent = jg.jvp(jg.grad(f), (x,), (np.ones(6),))
+    np.testing.assert_allclose(tangent, np.where(mask, 6 * x, np.exp(x)), rtol=1e-12)
+    leaf = jg.tensor(x, requires_grad=True)
+    (once,) = jg.autograd.grad(f(leaf), [leaf], create_graph=True)
+    (twice,) = jg.autograd.grad(np.sum(once), [leaf])
+    np.testing.assert_allclose(np.asarray(twice.numpy()), np.where(mask, 6 * x, np.exp(x)), rtol=1e-12)
+
+
+def test_a_condition_that_is_written_over_after_use() -> None:
+    (x,) = values(8, (4,))
+    mask = np.array([True, False, True, False])
+
+    def f(x: Any) -> Any:
+        out = np.where(mask, x, 0.0) + np.where(mask[:, None], x, 0.0)
+        mask[:] = ~mask
+        return np.sum(out)
+
+    for _ in range(3):
+        mask[:] = [True, False, True, False]
+        np.testing.assert_array_equal(jg.grad(f)(x), [6.0, 2.0, 6.0, 2.0])
+
+
+def test_results_and_operands_written_to_in_place() -> None:
+    x = jg.tensor(np.array([1.0, -2.0, 3.0]), requires_grad=True)
+    for _ in range(2):
+        x.grad = None
+        y = np.where(x > 0, x * x, x)
+        y[0] = 10.0  # where keeps its condition only
+        y *= 2.0
+        np.sum(y).backward()
+        np.testing.assert_array_equal(x.grad.numpy(), [0.0, 2.0, 12.0])
+    bounds = jg.tensor(np.zeros(3))
+    clipped = np.clip(x, bounds, np.ones(3))
+    bounds[0] = 5.0  # clip has kept what was in it
+    x.grad = None
+    with pytest.raises(jg.errors.InplaceError):
+        np.sum(clipped).backward()
+
+
+def test_clip_between_arrays() -> None:
+    x, low = values(9, (5,), (5,))
+    f = lambda x, low: np.clip(x, low, low + 1.0)  # noqa: E731
+    assert kinds(f, x, low) == ELEMENTWISE
+    _, bars = gradient(f, x, low)
+    weights = np.arange(1.0, 6.0)
+    np.testing.assert_array_equal(bars[0], weights * ((x > low) & (x < low + 1)))
+    np.testing.assert_array_equal(bars[1], weights * ((x < low) | (x > low + 1)))
+    assert kinds(lambda x: np.clip(x, low, 2.0), x) == ELEMENTWISE
+    assert kinds(lambda x: np.clip(x, -1.0, 1.0), x) == ELEMENTWISE
+    assert kinds(lambda x: np.clip(x, low[:, None], 2.0), x) == {L.KIND_BROADCAST_3}
+    np.testing.assert_array_equal(gradient(lambda x: np.clip(x, low, 2.0), x)[1][0], weights * (x > low))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_operands_of_any_strides(dtype: Any) -> None:
+    x, y = values(10, (3, 4), (4, 3), dtype=dtype)
+    mask = y > 0
+    programs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+        (lambda x, y: np.tanh(x.T) * y, lambda x, y, w: ((w * y / np.cosh(x.T) ** 2).T, w * np.tanh(x.T))),
+        (lambda x, y: x.T * 2.0 + y, lambda x, y, w: (2 * w.T, w)),
+        (lambda x, y: 3.0 / y[::-1, ::-1] + x.T, lambda x, y, w: (w.T, -3 * w[::-1, ::-1] / y**2)),
+        (lambda x, y: np.where(mask, x.T, y), lambda x, y, w: ((w * mask).T, w * ~mask)),
+        (lambda x, y: x[:, ::2] * y[:3, 1:], None),  # type: ignore[list-item]
+        (lambda x, y: x[:, None].T * y, None),  # type: ignore[list-item]
+    ]
+    for f, bars_of in programs:
+        assert not kinds(f, x, y) & GENERAL
+        value, bars = gradient(f, x, y)
+        out = f(x, y)
+        w = np.arange(1, out.size + 1, dtype=dtype).reshape(out.shape)
+        np.testing.assert_allclose(value, np.sum(out * w), rtol=1e-4)
+        assert [bar.dtype for bar in bars] == [dtype, dtype]
+        if bars_of is not None:
+            for bar, expected in zip(bars, bars_of(x, y, w), strict=True):
+                np.testing.assert_allclose(bar, expected, rtol=1e-4, atol=1e-5)
+        elif dtype is np.float64:
+            jg.testing.check_grads(f, (x, y), order=2)
+
+
+def test_constants_of_any_strides() -> None:
+    (x,) = values(11, (3, 4))
+    constant = np.arange(12.0).reshape(4, 3).T
+    repeated = np.broadcast_to(np.array([1.0, 2.0, 3.0, 4.0]), (3, 4))
+    w = np.arange(1.0, 13.0).reshape(3, 4)
+    assert kinds(lambda x: x + constant, x) == {L.KIND_BROADCAST_2}  # no rule needs it
+    assert kinds(lambda x: x * constant, x) == GENERAL
+    chosen = lambda x: np.where(constant > 5, x, 1.0)  # noqa: E731
+    assert kinds(chosen, x) == GENERAL
+    np.testing.assert_array_equal(gradient(chosen, x)[1][0], w * (constant > 5))
+    for other in (constant, repeated, constant[::-1]):
+        np.testing.assert_allclose(gradient(lambda x, c=other: x * c, x)[1][0], w * other)
+        np.testing.assert_array_equal(gradient(lambda x, c=other: x - c, x)[1][0], w)
+
+
+def test_a_repeated_operand_gets_its_whole_cotangent() -> None:
+    (x,) = values(12, (4,))
+    f = lambda x: jnp.broadcast_to(x, (3, 4)) * jnp.broadcast_to(x, (3, 4)).T.T  # noqa: E731
+    w = np.arange(1.0, 13.0).reshape(3, 4)
+    np.testing.assert_allclose(gradient(f, x)[1][0], 2 * x * w.sum(0))
+
+
+def test_tensors_that_are_on_no_tape() -> None:
+    (x,) = values(13, (4,))
+    fixed = jg.tensor(np.arange(4.0))
+    stopped = lambda x: x * jg.stop_gradient(x) + np.where(fixed > 1, x, jg.stop_gradient(x))  # noqa: E731
+    assert kinds(stopped, x) == ELEMENTWISE
+    np.testing.assert_allclose(gradient(stopped, x)[1][0], np.arange(1.0, 5.0) * (x + (fixed.numpy() > 1)))
+
+
+def test_sizes_that_do_not_fit_are_refused_as_by_numpy() -> None:
+    (x,) = values(14, (3,))
+    for f in (
+        lambda x: np.where(np.ones(3, bool), x, np.ones(2)),
+        lambda x: np.where(np.ones((2, 4), bool), x, 0.0),
+        lambda x: np.clip(x, np.zeros(2), np.ones(3)),
+    ):
+        with pytest.raises(ValueError, match="broadcast"):
+            jg.vjp(f, x)
+
+
+def test_compacting_renumbers_rows_of_three_operands() -> None:
+    x = jg.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
+    y = np.where(x > 2, x, 0.0) + np.where(np.array([[True], [False]]), x, x.T.reshape(2, 3)) + np.clip(x, x - 1, x + 1)
+    tape = y._tape
+    assert type(y) is Tensor
+    assert tape is not None
+    for _ in range(5):
+        np.exp(x)
+    tape.compact()
+    np.sum(y).backward()
+    ones = np.ones((2, 3))
+    chosen = ones * [[1], [0]]
+    not_chosen = (ones - chosen).reshape(3, 2).T
+    np.testing.assert_array_equal(x.grad.numpy(), (np.arange(6).reshape(2, 3) > 2) + chosen + not_chosen + ones)
