@@ -372,6 +372,22 @@ def test_compaction_waits_for_transforms(tape: Tape) -> None:
     assert x.grad.tolist() == [6.0, 6.0, 6.0]
 
 
+@pytest.mark.parametrize("dropped", [False, True])
+def test_pullbacks_survive_compaction(tape: Tape, dropped: bool) -> None:
+    x = leaf(3)
+    rubbish = jg.tanh(x) * 2.0
+    y = x * 2.0
+    out, pullback = jg.vjp(lambda c, v: c * v * v, np.full(3, 5.0), y)
+    if dropped:
+        del out
+    del rubbish
+    tape.compact()
+    _, bar = pullback(np.ones(3))
+    assert bar.tolist() == [20.0, 20.0, 20.0]
+    bar.sum().backward()
+    assert x.grad.tolist() == [20.0, 20.0, 20.0]
+
+
 def test_holders() -> None:
     thing = object()
     assert holders(thing) == 1

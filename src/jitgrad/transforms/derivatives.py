@@ -227,6 +227,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """
     with Session(primals) as session:
         out, spec = call(session, f, primals, {}, tuple(range(len(primals))), "vjp")
+        session.hold()
         out, aux = _split_aux(out, has_aux, "vjp")
         leaves, out_spec = flatten(out)
         handed = _outputs(out, session)

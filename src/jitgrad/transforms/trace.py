@@ -17,7 +17,7 @@ import optree
 from jitgrad.core import trace
 from jitgrad.core.op import REGISTRY, requires_grad
 from jitgrad.core.reverse import replay_arrays, replay_tensors
-from jitgrad.core.tape import Tape
+from jitgrad.core.tape import Anchor, Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
 from jitgrad.errors import ArgnumsError, DifferentiationTypeError
 
@@ -66,7 +66,7 @@ class Session:
     A context manager: operations are recorded inside the block. The tape is chosen by the arguments.
     """
 
-    __slots__ = ("_enabled", "_token", "end_row", "first_row", "first_value", "inputs", "nested", "tape")
+    __slots__ = ("_enabled", "_held", "_token", "end_row", "first_row", "first_value", "inputs", "nested", "tape")
 
     def __init__(self, arguments: Sequence[Any]) -> None:
         tape = trace.current_trace()
@@ -82,6 +82,7 @@ class Session:
         self.first_value = tape.count if self.nested else 0
         self.end_row = 0
         self.inputs: list[int] = []
+        self._held: list[Anchor] = []
 
     def __enter__(self) -> Self:
         """Start recording."""
@@ -121,6 +122,18 @@ class Session:
         self.inputs.append(handle._vid)
         return handle
 
+    def hold(self) -> None:
+        """See to it that `pull` finds the inputs when the session is over and its tape may be compacted."""
+        if self.tape.handles is not None:
+            self._held = [self.tape.anchor(value) for value in self.inputs]
+
+    def _find_again(self) -> None:
+        """Look up where the inputs are now: compacting numbers values and rows anew, in the same order."""
+        self.inputs = [anchor._vid for anchor in self._held]
+        self.first_value = min(self.inputs)
+        rows = [self.tape.producer(value) for value in self.inputs]
+        self.first_row = min(row for row in rows if row >= 0)  # what requires a gradient was entered by a row
+
     def recycle(self) -> None:
         """Let the next trace use this one's storage, unless a tensor has escaped that still refers to the tape."""
         if not self.nested:
@@ -135,6 +148,8 @@ class Session:
 
     def pull(self, seeds: Sequence[tuple[Any, Any]], retain: bool = False) -> list[Any]:
         """Propagate cotangents of outputs back to the inputs; an input that nothing reached gets zeros."""
+        if self._held:
+            self._find_again()
         tensors = self.nested or any(type(bar) is Tensor for _, bar in seeds)
         gathered: dict[int, Any] = {}
         for output, bar in seeds:
