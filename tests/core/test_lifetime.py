@@ -372,6 +372,51 @@ def test_compaction_waits_for_transforms(tape: Tape) -> None:
     assert x.grad.tolist() == [6.0, 6.0, 6.0]
 
 
+def _gradient_of_a_gradient(x: Any) -> None:
+    (first,) = jg.autograd.grad((x * x).sum(), x, create_graph=True)
+    first.sum().backward()
+
+
+def _pullback(x: Any) -> Callable[[Any], Any]:
+    _, pullback = jg.vjp(lambda v: v * v, x)
+    return lambda _: pullback(np.ones(3))
+
+
+@pytest.mark.parametrize("extra", range(4))  # where in an iteration the storage is full
+@pytest.mark.parametrize("size", [3, SMALL + 1])
+@pytest.mark.parametrize(
+    "iterate",
+    [
+        _gradient_of_a_gradient,
+        jg.grad(lambda v: (v * v * v).sum()),
+        lambda x: jg.jvp(lambda v: v * v * v, (x,), (np.ones(x.shape),)),
+        lambda x: jg.hvp(lambda v: (v * v * v).sum(), (x,), (np.ones(x.shape),)),
+    ],
+)
+def test_what_is_recorded_while_the_tape_is_locked_is_bounded(
+    tape: Tape, iterate: Callable[[Any], Any], size: int, extra: int
+) -> None:
+    x = leaf(size)
+    rows = []
+    kept = [x * 2.0 for _ in range(extra)]
+    for _ in range(1500 if size == 3 else 300):
+        iterate(x)
+        rows.append(len(tape))
+    assert max(rows) < 1024
+    assert len(tape._rows) == 1024
+    assert kept_bytes(tape) < 192 << 20
+    assert len(kept) == extra
+
+
+def test_calls_of_a_pullback_are_bounded(tape: Tape) -> None:
+    x = leaf(3)
+    call = _pullback(x)
+    for _ in range(1000):
+        (bar,) = call(x)
+        assert len(tape) < 1024
+    assert bar.tolist() == [2.0, 2.0, 2.0]
+
+
 @pytest.mark.parametrize("dropped", [False, True])
 def test_pullbacks_survive_compaction(tape: Tape, dropped: bool) -> None:
     x = leaf(3)

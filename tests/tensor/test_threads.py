@@ -213,3 +213,25 @@ def test_threads_pass_results_to_each_other_while_all_go_on_recording() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_tape_that_is_reached_by_several_ways() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    a = in_thread(lambda: x * x)
+    b = a * 3
+    c = in_thread(lambda: (b * a).sum())  # = 3 x**4, from a directly and through b
+    c.backward(retain_graph=True)
+    c.backward()
+    assert x.grad.tolist() == [24.0, 192.0, 648.0]
+    with pytest.raises(errors.GraphFreedError):
+        c.backward()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_outputs_of_several_threads(order: int) -> None:
+    x = leaf(1.0, 2.0)
+    a = in_thread(lambda: x * x)
+    b = (a * a).sum()
+    c = in_thread(lambda: (a * x * x).sum())
+    jg.autograd.backward([b, c][::order])
+    assert x.grad.tolist() == [8.0, 64.0]

@@ -74,6 +74,7 @@ class Tape:
         "anchors",
         "capture",
         "codes",
+        "due",
         "ended",
         "handles",
         "header",
@@ -82,6 +83,7 @@ class Tape:
         "kept",
         "lock",
         "locked",
+        "overdue",
         "params",
         "retained",
         "types",
@@ -114,6 +116,8 @@ class Tape:
         self.capture: Capture | None = None  # if the tape is to be replayed on other inputs
         self.ended = False
         self.locked = 0  # by how many: while a replay walks the rows, they keep their numbers
+        self.overdue = False  # whether it would have been compacted, had it not been locked
+        self.due = _FIRST_TRACKED_ROWS // 2  # the length from which on `catch_up` compacts it
         native.attach(self.header, self.kept, self.types, self.codes, self.handles, self.params, True)
 
     def capture_all(self, capture: Capture) -> None:
@@ -170,6 +174,8 @@ class Tape:
             header[L.H_BYTE_LIMIT] = _FIRST_BYTES
             # What is more than half full would soon be full again, and compacting is not for nothing.
             full = full and self._lacks(n_operands, n_values, share=2)
+        elif self.locked:
+            self.overdue = True
         header[L.H_BYTE_LIMIT] = max(int(header[L.H_BYTE_LIMIT]), 2 * int(header[L.H_BYTES]))
         if full:
             self._allocate(
@@ -356,6 +362,15 @@ class Tape:
             self.header[L.H_ROW_CAPACITY] = len(self._rows)
             _SPARE.append((self.header, self._rows, self._operands, self._values))
 
+    def catch_up(self) -> None:
+        """Compact the tape if it has doubled: called by the thread that records on it, when a replay or trace is over.
+
+        Where all that is recorded is recorded while the tape is locked, there would be no other occasion.
+        """
+        if self.handles is not None and not self.locked and (self.overdue or len(self) > self.due):
+            self.compact()
+            self.header[L.H_BYTE_LIMIT] = max(_FIRST_BYTES, 2 * int(self.header[L.H_BYTES]))
+
     def compact(self) -> None:
         """Drop every instruction and value from which no tensor can be reached, and number the rest anew.
 
@@ -367,6 +382,8 @@ class Tape:
             raise RuntimeError("this tape does not know its tensors and cannot be compacted")
         with self.lock:
             self._compact(handles)
+        self.overdue = False
+        self.due = max(_FIRST_TRACKED_ROWS // 2, 2 * len(self))
 
     def _compact(self, handles: dict[int, weakref.ref[Tensor]]) -> None:
         tensors: dict[int, Tensor] = self._living(handles)

@@ -109,6 +109,7 @@ class Sweep:
         if self.create_graph:
             with trace.recording(True):
                 self._run(outputs)
+            trace.imperative_tape().catch_up()
         else:
             self._run(outputs)  # on arrays: there is nothing to record
         return self.reached
@@ -159,8 +160,9 @@ class Sweep:
         for place, bar in arrived:
             seeds[place._vid] = _sum(seeds.get(place._vid), bar)
         sinks, linked = self._sinks(tape)
-        # Another tape may lead back to this one: then only at the end it is certain what nobody needs.
-        later = not self.retain and tape.lock is not None and (linked or self.create_graph)
+        # Another tape may lead to this one, now or again: then only at the end it is certain what nobody needs.
+        several = linked or bool(self.pending or self.done)
+        later = not self.retain and tape.lock is not None and (several or self.create_graph)
         bars: dict[int, Bar]
         if self.create_graph:
             bars = dict(replay_tensors(tape, seeds, list(sinks)))

@@ -103,6 +103,8 @@ class Session:
             tape.end()
         if self._enabled is not None:
             self._enabled.__exit__(None, None, None)
+        if self.nested and not tape.locked:
+            tape.catch_up()
 
     def enter(self, leaf: Any) -> Tensor:
         """Put an input on the tape, as a new value: what is recorded from it on is this session's."""
@@ -164,7 +166,10 @@ class Session:
             )
         else:
             bars = replay_arrays(self.tape, gathered, self.inputs, self.first_row, self.first_value, retain)
-        return [self._zeros(value, tensors) if value not in bars else bars[value] for value in self.inputs]
+        pulled = [self._zeros(value, tensors) if value not in bars else bars[value] for value in self.inputs]
+        if self._held and self.tape is trace.imperative_tape():
+            self.tape.catch_up()
+        return pulled
 
     def _zeros(self, value: int, tensors: bool) -> Any:
         kind = self.tape.types[value]
