@@ -618,6 +618,17 @@ class LeakedTensorError(JitgradError, RuntimeError):
         )
         return cls(_compose(words, advice, where))
 
+    @classmethod
+    def elsewhere(cls) -> Self:
+        """Say that the transform is still running, but in another thread."""
+        return cls(
+            _compose(
+                "a Tensor that belongs to a transform is being used in another thread than the transform's",
+                "A transform follows what its own thread computes: call the transform in each of the threads, on a "
+                "part of the problem, and put the gradients together.",
+            )
+        )
+
 
 # --- ops ---------------------------------------------------------------------------------------------------
 

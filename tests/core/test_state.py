@@ -219,6 +219,25 @@ def test_contexts_are_copied_with_the_trace() -> None:
     np.testing.assert_allclose(jg.grad(f)(X), 3.0 * X * X)
 
 
+def test_contexts_that_are_copied_into_threads_are_outside_the_trace() -> None:
+    def f(x: Any, *, use: bool) -> Any:
+        def work() -> Any:
+            assert trace.current_trace() is None
+            np.testing.assert_array_equal(jg.grad(energy)(X, 2.0), expected)
+            return np.sum(x * x[::-1]) if use else 0.0
+
+        async def everything() -> Any:
+            return await asyncio.gather(*(asyncio.to_thread(work) for _ in range(4)))
+
+        return sum(asyncio.run(everything())) + np.sum(x * x)
+
+    expected = jg.grad(energy)(X, 2.0)
+    np.testing.assert_array_equal(jg.grad(f)(X, use=False), 2.0 * X)
+    with pytest.raises(LeakedTensorError, match="in another thread than the transform's"):
+        jg.grad(f)(X, use=True)
+    assert_nothing_is_left()
+
+
 # -- long tapes --------------------------------------------------------------------------------------------
 
 

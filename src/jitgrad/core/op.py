@@ -290,7 +290,8 @@ def _link_id(tape: Tape, tensor: Tensor) -> int:
     """Return the id of a result on another tape, such as another thread's, which goes on recording there."""
     home = tensor._tape
     if home is None or home.lock is None:
-        raise LeakedTensorError.escaped("transform")
+        running = home is not None and not home.ended
+        raise LeakedTensorError.elsewhere() if running else LeakedTensorError.escaped("transform")
     with home.lock:
         anchor = home.anchor(tensor._vid)
     for vid, other in tape.inputs.items():

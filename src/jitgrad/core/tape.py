@@ -86,6 +86,7 @@ class Tape:
         "overdue",
         "params",
         "retained",
+        "thread",
         "types",
         "versions",
     )
@@ -114,6 +115,7 @@ class Tape:
         self.retained: weakref.WeakValueDictionary[int, Tensor] | None = None  # by id()
         self.lock = threading.RLock() if tracks_handles else None
         self.capture: Capture | None = None  # if the tape is to be replayed on other inputs
+        self.thread = threading.get_ident()  # which records on it
         self.ended = False
         self.locked = 0  # by how many: while a replay walks the rows, they keep their numbers
         self.overdue = False  # whether it would have been compacted, had it not been locked

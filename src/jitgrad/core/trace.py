@@ -54,8 +54,12 @@ _thread = _Thread()
 
 
 def current_trace() -> Tape | None:
-    """Return the tape of the transform that is running in this context."""
-    return _trace.get()
+    """Return the tape of the transform that is running in this context.
+
+    A context that has been copied into another thread is outside it: no two threads may record on one tape.
+    """
+    tape = _trace.get()
+    return tape if tape is None or tape.thread == threading.get_ident() else None
 
 
 def grad_enabled() -> bool:
