@@ -284,6 +284,27 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
         ["one tangent"],
     ),
     (
+        errors.JitTypeError.dtype(np.dtype(object)),
+        "A compiled function got an array of dtype object.",
+        ["numbers", "static arguments", "hashable"],
+    ),
+    (errors.JitTypeError.function(3), "jit needs a function, not int.", []),
+    (
+        errors.JitTypeError.unhashable(((list, []),)),
+        "A compiled function got an argument that is neither a number, an array, nor hashable",
+        ["register_dataclass", "__hash__"],
+    ),
+    (
+        errors.JitTypeError.outside_tensor(),
+        "A compiled function uses a tensor from outside that requires a gradient.",
+        ["argument", "detach()"],
+    ),
+    (
+        errors.RetraceWarning.guards("loss", 8, "model.py:12 in loss"),
+        "loss has been traced 8 times for arguments of the same shapes and dtypes",
+        ["model.py:12 in loss", "jitgrad.numpy.where"],
+    ),
+    (
         errors.LeakedTensorError.escaped("grad", op="multiply"),
         "a Tensor that belongs to a finished grad is being used outside of it",
         ["multiply", "has_aux=True"],
@@ -363,6 +384,7 @@ BUILT_INS: dict[type[Exception], tuple[type[Exception], ...]] = {
     errors.GraphFreedError: (RuntimeError,),
     errors.InplaceError: (RuntimeError,),
     errors.ItemError: (RuntimeError, ValueError),
+    errors.JitTypeError: (TypeError,),
     errors.LeakedTensorError: (RuntimeError,),
     errors.NoGradientError: (TypeError, NotImplementedError),
     errors.NoGraphError: (RuntimeError,),
@@ -372,6 +394,7 @@ BUILT_INS: dict[type[Exception], tuple[type[Exception], ...]] = {
     errors.NumpyConversionError: (RuntimeError,),
     errors.RangeError: (ValueError, RuntimeError),
     errors.RequiresGradDtypeError: (RuntimeError,),
+    errors.RetraceWarning: (UserWarning,),
     errors.ShapeError: (ValueError,),
     errors.TreeMismatchError: (ValueError,),
     errors.UnusedInputError: (RuntimeError,),

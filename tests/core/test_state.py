@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import jitgrad as jg
-from jitgrad.core import trace
+from jitgrad.core import native, trace
 from jitgrad.core.tensor import Tensor
 from jitgrad.errors import LeakedTensorError, NoGradientError
 
@@ -236,6 +236,34 @@ def test_contexts_that_are_copied_into_threads_are_outside_the_trace() -> None:
     with pytest.raises(LeakedTensorError, match="in another thread than the transform's"):
         jg.grad(f)(X, use=True)
     assert_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("entry", "run"),
+    [
+        ("append", lambda y: y @ y.detach()),
+        ("define", lambda y: y @ np.ones((3, 3))),
+        ("view", lambda y: np.transpose(y, (1, 0))),
+    ],
+)
+def test_interrupts_between_a_value_and_its_type(entry: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ^C in a notebook, whose tape goes on to be used."""
+    native_entry = getattr(native, entry)
+
+    def interrupted(*args: Any) -> None:
+        native_entry(*args)
+        raise KeyboardInterrupt
+
+    x = jg.ones(3, 3, requires_grad=True)
+    y = np.tanh(x)
+    with monkeypatch.context() as patch:
+        patch.setattr(native, entry, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(y)
+    tape = trace.imperative_tape()
+    assert len(tape.types) == tape.count
+    run(y).sum().backward()
+    assert x.grad.shape == (3, 3)
 
 
 # -- long tapes --------------------------------------------------------------------------------------------

@@ -189,6 +189,24 @@ class Elementwise(Op):
             line[L.KERNEL_FORWARD] = self._address("forward", dtype, meaning, build)
         return int(line[L.KERNEL_FORWARD])
 
+    def assembly(self, letter: str) -> tuple[str, str, Callable[[], str]]:
+        """Return the scalar function for fused kernels, on ``letter`` d or f.
+
+        Its symbol, a fingerprint of what it means, and a function that returns its LLVM assembly.
+        """
+        meaning = repr((cache.sources("vmath"), _fingerprint(self.value)))
+        fingerprint = hashlib.sha256(meaning.encode()).hexdigest()[:16]
+        symbol = f"{self.name}_{letter}"
+
+        def build() -> Callable[..., Any]:
+            arguments = ", ".join(self.operands or ())
+            namespace = {"scalar": self.scalar}
+            exec(f"def function({arguments}):\n    return scalar({arguments})", namespace)
+            return namespace["function"]
+
+        letters = letter * (len(self.operands or ()) + 1)
+        return symbol, fingerprint, lambda: compiler.assembly_of(f"{symbol}_{fingerprint}", build, letters)
+
     def vjp_address(self, k: int, dtype: int) -> int:
         """Return the address of the kernel that adds to the cotangent of operand ``k``."""
         operands = self.operands or ()

@@ -246,12 +246,18 @@ def record_view(tape: Tape, op: Op, base: Array, base_id: int, out: Array, param
     code = frame.f_code
     tape.codes[id(code)] = code
     vid = tape.count
-    row = native.view(tape.header, op.index, code, frame.f_lasti, base, base_id, out, len(tape.params))
-    if row is None:
-        return None
-    tape.params.append(params)
     kind = type_of(out)
-    tape.types.append(kind)
+    place = len(tape.params)
+    tape.params.append(params)
+    try:
+        row = native.view(tape.header, op.index, code, frame.f_lasti, base, base_id, out, place)
+        if row is None:
+            tape.params.pop()
+            return None
+        tape.types.append(kind)
+    except BaseException:
+        tape.mend([kind])
+        raise
     return on_tape(out, tape, vid, kind)
 
 

@@ -16,6 +16,7 @@ from jitgrad.core.tensor import Tensor
 from jitgrad.errors import NoGradientError
 
 __all__ = [
+    "OPERAND",
     "answers",
     "answers_reduce",
     "call_discrete",
@@ -129,11 +130,14 @@ def of_type(*numpy_functions: Callable[..., Any]) -> None:
 class _Operand:
     """Stands in a call for the next of its operands."""
 
+    def __repr__(self) -> str:
+        return "operand"
+
     def __reduce__(self) -> str:
-        return "_OPERAND"
+        return "OPERAND"
 
 
-_OPERAND = _Operand()
+OPERAND = _Operand()
 
 
 def discrete_op(numpy_function: Callable[..., Any], operands: int = 1, rest: tuple[Any, ...] = ()) -> Op:
@@ -143,7 +147,8 @@ def discrete_op(numpy_function: Callable[..., Any], operands: int = 1, rest: tup
 
     def forward(*xs: Any, call: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         operands = iter(xs)
-        return numpy_function(*[next(operands) if item is _OPERAND else item for item in call], **keywords)
+        arguments = [next(operands) if item is OPERAND else item for item in call]
+        return np.asarray(numpy_function(*arguments, **keywords))
 
     name = numpy_function.__name__
     return Op(
@@ -151,7 +156,7 @@ def discrete_op(numpy_function: Callable[..., Any], operands: int = 1, rest: tup
         forward,
         None,
         rules={},
-        samples=lambda rng: [((sample,) * operands, {"call": (_OPERAND,) * operands + rest, "keywords": {}})],
+        samples=lambda rng: [((sample,) * operands, {"call": (OPERAND,) * operands + rest, "keywords": {}})],
         discrete=("xs",),
         doc=numpy_function.__doc__,
     )
@@ -165,7 +170,7 @@ def captured(args: Sequence[Any]) -> bool:
 def call_discrete(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record a call of an op that `discrete_op` has made."""
     operands = [arg for arg in args if isinstance(arg, (Tensor, np.ndarray))]
-    call = tuple([_OPERAND if isinstance(arg, (Tensor, np.ndarray)) else plain(arg) for arg in args])
+    call = tuple([OPERAND if isinstance(arg, (Tensor, np.ndarray)) else plain(arg) for arg in args])
     return op(*operands, call=call, keywords=plain(kwargs))
 
 

@@ -199,12 +199,22 @@ class Tape:
 
     def define(self, array: np.ndarray[Any, Any], kind: ArrayType | None = None) -> int:
         """Enter an input and return its id."""
-        value = native.define(self.header, array)
-        while value is None:
-            self._allocate(len(self._rows), len(self._operands), 2 * len(self._values))
+        kind = type_of(array) if kind is None else kind
+        try:
             value = native.define(self.header, array)
-        self.types.append(type_of(array) if kind is None else kind)
+            while value is None:
+                self._allocate(len(self._rows), len(self._operands), 2 * len(self._values))
+                value = native.define(self.header, array)
+            self.types.append(kind)
+        except BaseException:
+            self.mend([kind])
+            raise
         return int(value)
+
+    def mend(self, kinds: Sequence[ArrayType]) -> None:
+        """Enter the types of values that were about to be entered, if a ^C has come between the values and them."""
+        if self.count > len(self.types):
+            self.types.extend(kinds)
 
     def define_users(self, array: Array) -> tuple[int, Array]:
         """Enter an array of the user's that a rule may need again; return its id, and the array to be kept.
@@ -244,10 +254,15 @@ class Tape:
             data = len(self.params)
             self.params.append(params)
         kernel = 2 * opcode + dtype
-        first = native.append(self.header, kernel, kind, data, keeps, code, frame.f_lasti, results, *operands)
-        if first is None:
-            raise RuntimeError("no room was reserved on the tape")
-        self.types.extend(map(type_of, results))
+        kinds = [type_of(result) for result in results]
+        try:
+            first = native.append(self.header, kernel, kind, data, keeps, code, frame.f_lasti, results, *operands)
+            if first is None:
+                raise RuntimeError("no room was reserved on the tape")
+            self.types.extend(kinds)
+        except BaseException:
+            self.mend(kinds)
+            raise
         return int(first)
 
     def relocate(self, first_row: int, code: int, lasti: int) -> None:

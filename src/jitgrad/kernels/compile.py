@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 
 from jitgrad.kernels import cache
 
-__all__ = ["address_of", "builtin"]
+__all__ = ["address_of", "address_of_code", "assembly_of", "builtin", "emitted"]
 
 _lock = threading.RLock()
 _addresses: dict[str, int] = {}
@@ -36,34 +36,65 @@ def _engine() -> tuple[Any, Any]:
     return machine, llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
 
 
-def _emit(name: str, function: Callable[..., Any], n_arguments: int, returns: bool) -> bytes:
-    """Object code with the one external symbol ``name``; all arguments and the result are int64."""
-    from numba import cfunc, types
+def _module(name: str, function: Callable[..., Any], signature: Any) -> Any:
+    """LLVM's module of a compiled function, whose one external symbol is ``name``."""
+    from numba import cfunc
 
-    result = types.int64 if returns else types.void
-    compiled = cfunc(
-        result(*[types.int64] * n_arguments),
-        nopython=True,
-        error_model="numpy",
-        fastmath={"contract"},
-    )(function)
-    module = llvm.parse_assembly(compiled.inspect_llvm())
+    compiled = cfunc(signature, nopython=True, error_model="numpy", fastmath={"contract"})(function)
+    module = llvm.parse_assembly(compiled.inspect_llvm().replace(" noinline ", " nounwind "))
     for symbol in [*module.functions, *module.global_variables]:
         if symbol.name == compiled.native_name:
             symbol.name = name
         elif not symbol.is_declaration:
             symbol.linkage = "internal"  # Numba's names repeat from one process to the next
+    return module
+
+
+def _optimise(module: Any) -> None:
     machine, _ = _engine()
     # now that LLVM sees the whole, it can prove that no exception is raised and drop Numba's handling of it
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = True
     pipeline = llvm.create_pass_builder(machine, options)
     pipeline.getModulePassManager().run(module, pipeline)
+
+
+def emitted(module: Any) -> bytes:
+    """Return the object code of a module."""
+    _optimise(module)
     for symbol in module.functions:
         if symbol.is_declaration and symbol.name.startswith(("numba_", "NRT_")):
-            raise RuntimeError(f"the kernel {name} calls {symbol.name}, which only Numba's runtime has")
+            raise RuntimeError(f"a kernel calls {symbol.name}, which only Numba's runtime has")
+    machine, _ = _engine()
     code: bytes = machine.emit_object(module)
     return code
+
+
+def assembly_of(name: str, build: Callable[[], Callable[..., Any]], letters: str) -> str:
+    """The assembly of a scalar function called ``name``, from the cache or compiled from ``build()``.
+
+    ``letters`` are the dtypes of its arguments and of its result: d, f or ?. Its symbol is ``name`` up to the last _.
+    """
+    with _lock:
+        text = cache.load(f"scalar_{name}")
+        if text is None:
+            from numba import types
+
+            kinds = {"d": types.float64, "f": types.float32, "?": types.boolean}
+            *arguments, result = [kinds[letter] for letter in letters]
+            module = _module(name.rpartition("_")[0], build(), result(*arguments))
+            _optimise(module)
+            text = str(module).encode()
+            cache.store(f"scalar_{name}", text)
+        return text.decode()
+
+
+def _emit(name: str, function: Callable[..., Any], n_arguments: int, returns: bool) -> bytes:
+    """Object code with the one external symbol ``name``; all arguments and the result are int64."""
+    from numba import types
+
+    result = types.int64 if returns else types.void
+    return emitted(_module(name, function, result(*[types.int64] * n_arguments)))
 
 
 def address_of(name: str, build: Callable[[], Callable[..., Any]], n_arguments: int = 4, returns: bool = False) -> int:
@@ -80,13 +111,18 @@ def address_of(name: str, build: Callable[[], Callable[..., Any]], n_arguments: 
     returns : bool
         Whether the function returns an int64, or nothing.
     """
+    return address_of_code(name, lambda: _emit(name, build(), n_arguments, returns))
+
+
+def address_of_code(name: str, make: Callable[[], bytes]) -> int:
+    """The address of the symbol ``name`` in object code, from the cache or from ``make()``."""
     with _lock:
         if name in _addresses:
             return _addresses[name]
         _, engine = _engine()
         code = cache.load(name)
         if code is None:
-            code = _emit(name, build(), n_arguments, returns)
+            code = make()
             cache.store(name, code)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()

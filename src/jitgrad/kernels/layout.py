@@ -130,6 +130,8 @@ C_KEY: Final = 4  # of an item: the name of its one static parameter
 C_MASKS: Final = 5  # of an elementwise op: which operands (bit k) are booleans
 C_WIDTH: Final = 6
 
+MAX_POINTERS: Final = 40  # of a row's operands
+
 # A plan: rows that are replayed. Its header:
 PLAN_ROWS: Final = 0
 PLAN_N_ROWS: Final = 1

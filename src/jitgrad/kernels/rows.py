@@ -52,7 +52,7 @@ def run(plan, first):
     operands = load(plan + 8 * L.PLAN_OPERANDS)
     slots = load(plan + 8 * L.PLAN_SLOTS)
     pool = load(plan + 8 * L.PLAN_POOL)
-    pointers = scratch(8)
+    pointers = scratch(40)  # MAX_POINTERS, as a literal
     for index in range(first, n_rows):
         row = rows + 8 * L.STEP_WIDTH * index
         address = load(row + 8 * L.STEP_KERNEL)

@@ -13,6 +13,8 @@ import numpy as np
 
 from jitgrad.core.elementwise import Elementwise
 from jitgrad.kernels import layout as L
+from jitgrad.kernels.fused import LONGEST_UNROLLED, Loop
+from jitgrad.kernels.fused import address_of as fused_address
 from jitgrad.machine import kernels
 from jitgrad.machine.memory import Place
 
@@ -126,6 +128,39 @@ class Builder:
             self.copy(place, buffer.view(array.reshape(place.array.shape)))
         return buffer
 
+    def fused(self, xs: Sequence[Place], outs: Sequence[Place], sums: Sequence[Place], params: dict[str, Any]) -> None:
+        """Run a fused loop; its sums are added to what is there."""
+        shape: tuple[int, ...] = params["shape"]
+        for place in sums:
+            self.copy(self.number(0.0, place), place)
+        if 0 in shape:
+            return
+        places = (*xs, *outs, *sums)
+        walked = [_strides(place.array, shape) for place in (*xs, *outs)] + [(0,) * len(shape)] * len(sums)
+        lengths, strides = coalesced(shape, walked)
+        inner = [s[-1] for s in strides]
+        extent = lengths[-1] if lengths[-1] <= LONGEST_UNROLLED else 0
+        operations = params["operations"]
+        loop = Loop(
+            tuple([
+                (x.array.dtype.char, layout_of(step, x.array.itemsize)) for x, step in zip(xs, inner, strict=False)
+            ]),
+            operations,
+            tuple([
+                (number, layout_of(step, out.array.itemsize) if lengths[-1] > 1 else "c")
+                for number, out, step in zip(params["outputs"], outs, inner[len(xs) :], strict=False)
+            ]),
+            params["sums"],
+            extent,
+        )
+        address = fused_address(loop, params["scalars"])
+        if len(lengths) == 1:
+            self.rows.append(Row(address, places, lengths, tuple(inner), L.STORE))
+        else:
+            steps = tuple(step for each in strides for step in each)
+            dims = (len(lengths), len(places), *lengths)
+            self.rows.append(Row(kernels.address_of("over"), places, dims, steps, address))
+
     def matmuls(self, x: Place, y: Place, out: Place) -> bool:
         """Multiply stacks of matrices, one after another."""
         if len(out.array) > 256:
@@ -147,6 +182,11 @@ class Builder:
         address = kernels.address_of("gemm", dtype)
         self.rows.append(Row(address, (x, y, out), (m, n, k), steps, kernels.gemm_routine(dtype)))
         return True
+
+
+def layout_of(step: int, itemsize: int) -> str:
+    """Name how an operand is walked through, see `jitgrad.kernels.fused.Loop`."""
+    return "s" if step == 0 else "c" if step == itemsize else "g"
 
 
 def _blas_layout(x: Array) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from jitgrad.kernels import layout as L
 from jitgrad.machine import kernels
 from jitgrad.machine.lowering import FLOATS, Builder, Row
 from jitgrad.machine.memory import ALIGNMENT, Place, Storage, assign
-from jitgrad.machine.program import GUARD, Instruction, Program
+from jitgrad.machine.program import FUSED, GUARD, Instruction, Program
 
 __all__ = ["Instance", "Missed", "Plan"]
 
@@ -111,6 +111,9 @@ class Plan:
         if op is GUARD:
             self._guard(instruction)
             return
+        if op is FUSED:
+            self._fused(instruction)
+            return
         if not isinstance(op, Op):
             raise TypeError(f"{op!r} is no operation")
         if len(instruction.results) == 1 and self._as_view(op, instruction):
@@ -123,6 +126,19 @@ class Plan:
         self.steps.append(_PythonStep(instruction, operands, results))
         self._places.update(zip(instruction.results, results, strict=True))
         self._use(results)
+
+    def _fused(self, instruction: Instruction) -> None:
+        n_outputs = len(instruction.params["outputs"])
+        xs = [self._places[value] for value in instruction.operands]
+        results = [
+            self._empty("output" if value in self._outputs else "arena", value) for value in instruction.results
+        ]
+        builder = Builder(self._number, self._buffer)
+        builder.fused(xs, results[:n_outputs], results[n_outputs:], instruction.params)
+        for row in builder.rows:
+            self._use(row.operands)
+            self.steps.append(row)
+        self._places.update(zip(instruction.results, results, strict=True))
 
     def _use(self, places: Any) -> None:
         """Say that the step that is being made needs these."""

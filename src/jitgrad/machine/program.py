@@ -18,21 +18,23 @@ from jitgrad.core.tape import Tape
 from jitgrad.core.types import ArrayType
 from jitgrad.kernels import layout as L
 
-__all__ = ["GUARD", "Instruction", "Program", "program_of"]
+__all__ = ["FUSED", "GUARD", "Instruction", "Marker", "Program", "program_of"]
 
 Array = np.ndarray[Any, Any]
 
 
-class _Guard:
-    """What stands for an op in a guard: its operand must be what it was when the program was recorded."""
+class Marker:
+    """What stands for an op in an instruction that no op describes."""
 
-    name = "guard"
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __repr__(self) -> str:
-        return "<guard>"
+        return f"<{self.name}>"
 
 
-GUARD = _Guard()
+GUARD = Marker("guard")  # its operand must be what it was when the program was recorded
+FUSED = Marker("fused")  # one loop over several operations
 
 
 class Instruction:
@@ -42,7 +44,7 @@ class Instruction:
 
     def __init__(
         self,
-        op: Op | _Guard,
+        op: Op | Marker,
         operands: tuple[int, ...],
         params: dict[str, Any],
         results: tuple[int, ...],
@@ -87,7 +89,7 @@ class Program:
         The values that a call returns.
     """
 
-    __slots__ = ("arrays", "constants", "inputs", "instructions", "outputs", "types", "weak")
+    __slots__ = ("_uniform", "arrays", "constants", "inputs", "instructions", "outputs", "types", "weak")
 
     def __init__(
         self,
@@ -106,6 +108,21 @@ class Program:
         self.arrays = arrays
         self.instructions = instructions
         self.outputs = outputs
+        self._uniform: dict[int, float | None] = {}
+
+    def uniform(self, value: int) -> float | None:
+        """Return the real number that a constant is at every position, if it is one."""
+        constant = self.constants.get(value)
+        if constant is None or value not in self._uniform:
+            found = None
+            if constant is not None:
+                array = np.asarray(constant)
+                if array.dtype.kind in "biuf" and array.size:
+                    first = array.flat[0]
+                    if array.size == 1 or array.tobytes() == np.full(array.shape, first).tobytes():
+                        found = float(first)
+            self._uniform[value] = found
+        return self._uniform[value]
 
     def with_instructions(
         self, instructions: list[Instruction], outputs: tuple[int, ...] | None = None

@@ -129,8 +129,8 @@ def dense_strides(strides, shape, ndim, itemsize):
 @inline
 def call_over(address, pointers, strides, n_pointers, shape, ndim, data):
     """Call a kernel for every line along the last axis. ``strides`` holds ``ndim`` of them for each pointer."""
-    steps = scratch(6)
-    here = scratch(6)
+    steps = scratch(40)  # MAX_POINTERS, as a literal
+    here = scratch(40)
     dims = scratch(1)
     store(dims, load(shape + 8 * (ndim - 1)))
     for p in range(n_pointers):

@@ -9,13 +9,14 @@ from jitgrad.machine.passes.aliases import without_aliases
 from jitgrad.machine.passes.common import share_common
 from jitgrad.machine.passes.dead_code import drop_dead
 from jitgrad.machine.passes.folding import fold_constants
+from jitgrad.machine.passes.fusion import fuse
 from jitgrad.machine.program import Program
 
 __all__ = ["PASSES", "optimised"]
 
 Pass = Callable[[Program], Program]
 
-PASSES: tuple[Pass, ...] = (without_aliases, drop_dead, fold_constants, simplify, share_common, drop_dead)
+PASSES: tuple[Pass, ...] = (without_aliases, drop_dead, fold_constants, simplify, share_common, drop_dead, fuse)
 
 
 def optimised(program: Program, after_each: Callable[[Pass, Program], None] | None = None) -> Program:

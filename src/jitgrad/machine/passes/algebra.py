@@ -26,6 +26,7 @@ _RIGHT: dict[tuple[str, float], str | None] = {
 }
 _LEFT: dict[tuple[str, float], str | None] = {
     ("multiply", 1.0): None,
+    ("multiply_no_nan", 1.0): None,
     ("multiply", -1.0): "negative",
 }
 
@@ -35,11 +36,7 @@ def simplify(program: Program) -> Program:
     same: dict[int, int] = {}
     kept: list[Instruction] = []
     negated: dict[int, int] = {}  # by the result of a negation, its operand
-    numbers = {
-        value: float(constant)
-        for value, constant in program.constants.items()
-        if program.types[value].ndim == 0 and program.types[value].dtype.kind in "iuf"
-    }
+    numbers = {value: number for value in program.constants if (number := program.uniform(value)) is not None}
     minus_zero = {value for value, number in numbers.items() if number == 0.0 and str(number) == "-0.0"}
     types = program.types
     for instruction in program.instructions:
