@@ -258,6 +258,7 @@ def test_interrupts_between_a_value_and_its_type(entry: str, run: Any, monkeypat
     y = np.tanh(x)
     with monkeypatch.context() as patch:
         patch.setattr(native, entry, interrupted)
+        patch.setattr(native, "derive", lambda *_: None)  # which would do it all in one call
         with pytest.raises(KeyboardInterrupt):
             run(y)
     tape = trace.imperative_tape()
