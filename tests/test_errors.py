@@ -288,7 +288,7 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
         "A compiled function got an array of dtype object.",
         ["numbers", "static arguments", "hashable"],
     ),
-    (errors.JitTypeError.function(3), "jit needs a function, not int.", []),
+    (errors.JitTypeError.function(3), "jit needs a function, not int.", ["jit(f)", "@jit"]),
     (
         errors.JitTypeError.unhashable(((list, []),)),
         "A compiled function got an argument that is neither a number, an array, nor hashable",

@@ -639,7 +639,7 @@ class JitTypeError(JitgradError, TypeError):
     @classmethod
     def function(cls, f: object) -> Self:
         """``f`` is no function."""
-        return cls(f"jit needs a function, not {type(f).__name__}.")
+        return cls(_compose(f"jit needs a function, not {type(f).__name__}.", "Write jit(f), or @jit above its def."))
 
     @classmethod
     def dtype(cls, dtype: DType) -> Self:
@@ -653,9 +653,8 @@ class JitTypeError(JitgradError, TypeError):
     def unhashable(cls, kinds: object) -> Self:
         """A static argument that cannot be looked up."""
         return cls(
-            "A compiled function got an argument that is neither a number, an array, nor hashable, so it cannot tell "
-            "whether it has been traced for such a one.\n"
-            "Register its class as a container (jitgrad.register_dataclass), or define its __hash__ and __eq__."
+            "A compiled function got an argument that is neither a number, an array, nor hashable.\n"
+            "It cannot be looked up whether there is a trace for it: register its class as a container (jitgrad.register_dataclass), or define its __hash__ and __eq__."
         )
 
     @classmethod
@@ -677,8 +676,8 @@ class RetraceWarning(UserWarning):
     def guards(cls, name: str, n_traces: int, where: object) -> Self:
         """The value that Python looks at is seldom the same."""
         return cls(
-            f"{name} has been traced {n_traces} times for arguments of the same shapes and dtypes: what Python does "
-            f"depends on a value at {where}, and each outcome is a trace of its own. Where that makes it slow, choose "
+            f"{name} has been traced {n_traces} times for arguments of the same shapes and dtypes.\n"
+            f"What Python does depends on a value at {where}, and each outcome is a trace of its own: where that makes it slow, choose "
             "with jitgrad.numpy.where instead of if, or leave that part outside of the compiled function."
         )
 

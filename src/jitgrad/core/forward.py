@@ -93,7 +93,7 @@ def _push(
     out_types = tape.types[result : result + n_results]
     params = tape.params_of(row)
     for k in active:
-        if op.rule_of(k) is None and not (op.operands and op.operands[k] in op.discrete):
+        if op.rule_of(k) is None and ("xs" if op.operands is None else op.operands[k]) not in op.discrete:
             raise NoGradientError.op(op.name, op.operands[k] if op.operands else None)
     if isinstance(op, Elementwise):
         operands = op.operands or ()
@@ -144,7 +144,10 @@ def _transposed(
     inputs = []
     for kind in out_types:
         zeros = _zeros(kind)
-        inputs.append(on_tape(zeros, scratch, scratch.define(zeros), kind))
+        value = scratch.define(zeros)
+        if scratch.capture is not None:
+            scratch.capture.constants[value] = zeros
+        inputs.append(on_tape(zeros, scratch, value, kind))
     g = tuple(inputs) if len(inputs) > 1 else inputs[0]
     types = [tape.types[value] if value >= 0 else None for value in ids]
     result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]

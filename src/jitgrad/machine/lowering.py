@@ -174,6 +174,10 @@ class Builder:
         dtype = out.array.dtype
         if dtype not in FLOATS or x.array.dtype != dtype or y.array.dtype != dtype or 0 in x.array.shape:
             return False
+        if not out.array.flags.c_contiguous:
+            if not out.array.T.flags.c_contiguous:
+                return False
+            return self.matmul(y.view(y.array.T), x.view(x.array.T), out.view(out.array.T))
         (m, k), n = x.array.shape, y.array.shape[1]
         left, right = _blas_layout(x.array), _blas_layout(y.array)
         if left is None or right is None or 0 in (m, n, k):

@@ -37,7 +37,7 @@ def _maker(numpy_function: Callable[..., Any]) -> None:
 
 def _maker_like(numpy_function: Callable[..., Any]) -> None:
     def function(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return _fresh(numpy_function(plain(a), *args, **kwargs), a)
+        return _fresh(numpy_function(a._value if type(a) is Tensor else a, *args, **kwargs), a)
 
     _named_after(numpy_function, function)
 
@@ -75,7 +75,7 @@ def full_like(
 ) -> Any:
     """Return a new array filled with a value, of the shape and dtype of another, as `numpy.full_like`."""
     if type(fill_value) is not Tensor:
-        return _fresh(np.full_like(plain(a), fill_value, dtype, order, subok, shape, **kwargs), a)
+        return _fresh(np.full_like(a._value if type(a) is Tensor else a, fill_value, dtype, order, subok, shape, **kwargs), a)
     model = asarray(a)
     value = astype(fill_value, model.dtype if dtype is None else dtype, copy=False)
     return clone(broadcast_to(value, model.shape if shape is None else shape))

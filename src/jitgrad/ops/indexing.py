@@ -429,7 +429,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
         raise ValueError("select with an empty condition list is not possible")
-    conditions = [np.asarray(plain(condition)) for condition in condlist]
+    conditions = [asarray(condition) for condition in condlist]
     for number, condition in enumerate(conditions):
         if condition.dtype != np.bool_:
             raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")

@@ -106,7 +106,7 @@ def _norm_p_rule(g: Any, x: Any, out: Any, x_t: ArrayType, *, axes: tuple[int, .
     else:
         size = _magnitude(x)
         share = divide_no_nan(size, scale)
-        zero = np.equal(plain(share), 0)  # there the sign, 0, decides, also for p < 1 where the power is infinite
+        zero = np.equal(share, 0)  # there the sign, 0, decides, also for p < 1 where the power is infinite
         power = select(zero, 0.0, select(zero, 1.0, share) ** (p - 1.0))
         slope = multiply(power, sign(x) if x_t.dtype.kind == "f" else divide_no_nan(conjugate(x), size))
     return multiply(slope, lift(g, x_t, axes))
@@ -154,8 +154,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord == -np.inf:
         return min(_magnitude(x), axes, keepdims=keepdims)
     if ord == 0:
-        nonzero = np.not_equal(plain(x), 0)
-        return sum_over(nonzero, axes, np.finfo(x.dtype).dtype, None, keepdims)
+        return sum_op(np.not_equal(x, 0), axes=axes, keepdims=keepdims, dtype=np.finfo(x.dtype).dtype)
     if ord == 1:
         return sum_op(_magnitude(x), axes=axes, keepdims=keepdims)
     return norm_p_op(x, axes=axes, keepdims=keepdims, p=float(ord))

@@ -123,8 +123,9 @@ def _mean(x: Array, *, axes: tuple[int, ...], keepdims: bool, dtype: Any = None)
 def _mean_rows(b: Any, xs: Any, out: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any = None) -> bool:
     if not _sum_rows(b, xs, out, axes=axes, keepdims=keepdims):
         return False
-    count = b.number(float(xs[0].array.size // max(out.array.size, 1)), out)
-    return bool(out.array.size and b.elementwise(divide, (out, count), out))
+    if not out.array.size:
+        return True
+    return bool(b.elementwise(divide, (out, b.number(float(xs[0].array.size // out.array.size), out)), out))
 
 
 mean_op: Op = Op(

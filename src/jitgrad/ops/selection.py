@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jitgrad.core.capture import capture_of
 from jitgrad.core.elementwise import Elementwise, elementwise
 from jitgrad.core.op import Array, Op
 from jitgrad.core.protocol import answers, method, plain
@@ -63,7 +64,10 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING, /) -> Any:
 
     With the condition alone, the indices of its non-zero elements.
     """
-    condition = condition._value if type(condition) is Tensor else plain(condition)
+    if capture_of(condition) is not None and x is not _MISSING and y is not _MISSING:
+        chosen = condition if condition.dtype == np.bool_ else np.not_equal(condition, 0)
+        return where_op.call(chosen, asarray(x) if isinstance(x, (list, tuple)) else x, y)
+    condition = plain(condition)
     if x is _MISSING and y is _MISSING:
         return np.where(condition)
     if x is _MISSING or y is _MISSING:
@@ -210,7 +214,7 @@ nan_to_num_op = Op(
     "nan_to_num",
     _replace,
     ("x",),
-    rules={"x": lambda g, x: where_op.call(np.isfinite(plain(x)), g, 0.0)},
+    rules={"x": lambda g, x: where_op.call(np.isfinite(x), g, 0.0)},
     samples=lambda rng: [((rng.uniform(-3, 3, (3, 4)),), {"nan": 0.5, "posinf": 2.0, "neginf": None})],
 )
 

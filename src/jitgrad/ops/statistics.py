@@ -255,7 +255,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     dtype = np.result_type(a.dtype, weights.dtype, wide)
     aligned = _aligned_weights(weights, a, axis)
     total = sum_op(broadcast_to_op(aligned, shape=a.shape), axes=axes, keepdims=keepdims, dtype=dtype)
-    if np.any(plain(total) == 0.0):
+    if np.any(total == 0.0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     product = multiply(astype(a, dtype, copy=False), astype(aligned, dtype, copy=False))
     mean = divide(sum_op(product, axes=axes, keepdims=keepdims), total)
@@ -266,8 +266,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 
 def _present(a: Any, where: Any) -> Any:
-    there = ~np.isnan(plain(a))
-    return there if where is True or where is NO_VALUE else there & plain(where)
+    there = ~np.isnan(a)
+    return there if where is True or where is NO_VALUE else there & where
 
 
 @answers(np.nansum)
