@@ -291,7 +291,7 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
     (errors.JitTypeError.function(3), "jit needs a function, not int.", ["jit(f)", "@jit"]),
     (
         errors.JitTypeError.unhashable(((list, []),)),
-        "A compiled function got an argument that is neither a number, an array, nor hashable",
+        "A compiled function got an argument that is neither a number, an array, nor hashable.",
         ["register_dataclass", "__hash__"],
     ),
     (
@@ -301,7 +301,7 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
     ),
     (
         errors.RetraceWarning.guards("loss", 8, "model.py:12 in loss"),
-        "loss has been traced 8 times for arguments of the same shapes and dtypes",
+        "loss has been traced 8 times for arguments of the same shapes and dtypes.",
         ["model.py:12 in loss", "jitgrad.numpy.where"],
     ),
     (

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from jitgrad.core import trace
-from jitgrad.core.capture import observe
+from jitgrad.core.capture import capture_of, observe
 from jitgrad.core.op import requires_grad
 from jitgrad.core.protocol import method
 from jitgrad.core.tensor import Tensor
 from jitgrad.errors import DtypeError, ItemError, NonLeafError, NumpyConversionError
+from jitgrad.ops.casting import astype
 from jitgrad.tensor.attributes import is_leaf
 from jitgrad.tensor.creation import make
 from jitgrad.tensor.graph import name_of
@@ -63,6 +64,8 @@ def tolist(self: Tensor) -> Any:
 def _bool(self: Tensor) -> bool:
     if self._type.size != 1:
         raise ItemError.truth(self.shape)
+    if capture_of(self) is not None and self.dtype != np.bool_:
+        return bool(observe(np.not_equal(self, 0)))  # what is looked at is no more than that
     return bool(observe(self).item())
 
 
@@ -86,6 +89,8 @@ def _float(self: Tensor) -> float:
 @method("__int__")
 def _int(self: Tensor) -> int:
     _refuse_to_be_stored(self)
+    if capture_of(self) is not None and self.dtype.kind == "f" and np.abs(self._value) < 2**62:
+        return int(item(astype(self, np.int64)))  # what is looked at is no more than that
     return int(item(self))
 
 

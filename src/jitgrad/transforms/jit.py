@@ -153,13 +153,12 @@ def _entered(leaf: Any, tape: Tape, capture: Capture) -> Tensor:
 
 
 def traced(
-    f: Callable[..., Any], call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any]
+    f: Callable[..., Any], call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any], args: tuple[Any, ...] = ()
 ) -> tuple[Trace, Any]:
     """Trace a function; return the trace and the function's result.
 
     ``call`` calls ``f`` with arguments made of the tensors that stand for ``leaves``.
     """
-    surroundings = Surroundings(f)
     tape = Tape()
     capture = Capture()
     tape.capture_all(capture)
@@ -184,10 +183,22 @@ def traced(
     result = _Result(parts, spec)
     handed = result.of([np.array(value) for value in values])
     capture.settle()
-    born = [array for array in capture.arrays.values() if id(array) not in surroundings.arrays]
-    snapshots = [(array, array.copy()) for array in surroundings.arrays.values()] if born else []
+    surroundings = Surroundings(f, args)  # as the function has left them
+    snapshots = []
+    if _computed_outside(capture, surroundings):
+        snapshots = [(array, array.copy()) for array in surroundings.arrays.values()]
     program = optimised(program_of(tape, capture, [tensor._vid for tensor in inputs], outputs))
     return Trace(program, result, surroundings, snapshots), handed
+
+
+def _computed_outside(capture: Capture, surroundings: Surroundings) -> bool:
+    """Tell whether a value of the trace may have been computed by NumPy itself, from arrays that change."""
+    if any(id(array) not in surroundings.arrays for array in capture.arrays.values()):
+        return True
+    return any(
+        isinstance(constant, np.generic) or (type(constant) is float and constant not in surroundings.numbers)
+        for constant in capture.constants.values()
+    )
 
 
 class _Signature:
@@ -210,7 +221,7 @@ class Jitted(Generic[P, R]):
         self._cache: OrderedDict[Any, _Signature] = OrderedDict()
         self._lock = threading.RLock()
         self._hits = self._misses = self._native_hits = 0
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())
         self._native = NativeCall(getattr(f, "__name__", "jitted"), self._call)
         # a call through a class whose __call__ is a built-in function runs no Python
         self.__class__ = type("Jitted", (Jitted,), {"__call__": self._native.function, "__module__": __name__})
@@ -293,11 +304,11 @@ class Jitted(Generic[P, R]):
             filled = [next(dynamic) if is_traced(leaf) else leaf for leaf in spec[1]]
             positional, named = optree.tree_unflatten(spec[0], filled)
             arguments = list(positional)
-            for position in sorted(self._static_argnums):
+            for position in sorted(n for n in self._static_argnums if n < len(args)):
                 arguments.insert(position, args[position])
             return self._f(*arguments, **named, **{n: kwargs[n] for n in self._static_argnames if n in kwargs})
 
-        made, result = traced(self._f, call, leaves)
+        made, result = traced(self._f, call, leaves, args)
         with self._lock:
             self._misses += 1
             signature.traces = [made, *[t for t in signature.traces if t.surroundings.changed() is None]][:MAX_TRACES]
@@ -309,7 +320,8 @@ class Jitted(Generic[P, R]):
             signature.warned |= warn
         if warn and missed is not None:
             where = missed.step.location
-            warnings.warn(RetraceWarning.guards(getattr(self._f, "__qualname__", "f"), len(signature.traces), where), 3)
+            name = getattr(self._f, "__qualname__", "f")
+            warnings.warn(RetraceWarning.guards(name, len(signature.traces), where), stacklevel=4)
         return result
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:

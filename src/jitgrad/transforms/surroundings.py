@@ -66,12 +66,22 @@ def _chains(code: CodeType) -> frozenset[Chain]:
             start = ("global", str(instruction.argval))
         elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
             start = ("cell", str(instruction.argval))
-        elif name == "LOAD_FAST" and code.co_argcount and instruction.argval == code.co_varnames[0]:
-            start = ("first", str(instruction.argval))
+        elif name == "LOAD_FAST" and instruction.argval in code.co_varnames[: code.co_argcount]:
+            start = ("argument", str(instruction.argval))
     end()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found |= {chain for chain in _chains(constant) if chain[0] != "first"}
+            found |= {chain for chain in _chains(constant) if chain[0] != "argument"}
+    return frozenset(found)
+
+
+@functools.cache
+def _literals(code: CodeType) -> frozenset[float]:
+    """Return the floats that stand in a code object and in those inside it."""
+    found = {constant for constant in code.co_consts if type(constant) is float}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _literals(constant)
     return frozenset(found)
 
 
@@ -107,35 +117,37 @@ class Surroundings:
     ----------
     f : callable
         The function.
+    args : tuple
+        Its positional arguments, where they are known: the attributes of objects among them are looked at.
     """
 
-    def __init__(self, f: Callable[..., Any]) -> None:
+    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...] = ()) -> None:
         self.checks: list[_Check] = []
         self.containers: list[tuple[str, Any, list[Any], Any]] = []  # name, container, leaves, structure
         self.tensors: list[tuple[Tensor, Array]] = []
         self.arrays: dict[int, Array] = {}  # by id
+        self.numbers: set[float] = set()  # that stand in the code, or were read
         self._visited: set[int] = set()
-        self._function(f)
+        self._function(f, args)
 
-    def _function(self, f: Any) -> None:
+    def _function(self, f: Any, args: tuple[Any, ...] = ()) -> None:
         if id(f) in self._visited:
             return
         self._visited.add(id(f))
-        first: Any = _MISSING
         if isinstance(f, functools.partial):
             self._value("a partial argument", f.args)
             self._value("a partial argument", f.keywords)
             self._function(f.func)
             return
         if isinstance(f, MethodType):
-            first, f = f.__self__, f.__func__
+            args, f = (f.__self__, *args), f.__func__
         wrapped = getattr(f, "__wrapped__", None)
         if wrapped is not None:
-            self._function(wrapped)
+            self._function(wrapped, args)
         if not isinstance(f, FunctionType):
             called = getattr(type(f), "__call__", None)
             if isinstance(called, FunctionType) and not _is_library(called.__code__.co_filename):
-                self._code(called, f)
+                self._code(called, (f, *args))
             return
         if _is_library(f.__code__.co_filename):  # it may have been made around a function of the user's
             for cell in f.__closure__ or ():
@@ -144,9 +156,11 @@ class Surroundings:
             return
         self._value(f"a default of {f.__qualname__}", f.__defaults__)
         self._value(f"a default of {f.__qualname__}", f.__kwdefaults__)
-        self._code(f, first)
+        self._code(f, args)
 
-    def _code(self, f: FunctionType, first: Any) -> None:
+    def _code(self, f: FunctionType, args: tuple[Any, ...]) -> None:
+        self.numbers.update(_literals(f.__code__))
+        given = dict(zip(f.__code__.co_varnames[: f.__code__.co_argcount], args, strict=False))
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
         for kind, name, attributes in sorted(_chains(f.__code__)):
             holder: tuple[Any, Any] | None = None
@@ -158,10 +172,10 @@ class Surroundings:
                     continue  # of a function inside this one
                 holder = cells[name], None
                 fetch = functools.partial(_contents, cells[name])
-            elif first is _MISSING:
+            elif name not in given or isinstance(given[name], (Tensor, np.ndarray, *_PLAIN)):
                 continue
             else:
-                fetch = functools.partial(_itself, first)
+                fetch = functools.partial(_itself, given[name])
             self._chain(name, fetch, attributes, holder)
 
     def _chain(
@@ -193,6 +207,8 @@ class Surroundings:
         """Remember what is in a value that may change without being replaced."""
         if type(value) is np.ndarray:
             self.arrays[id(value)] = value
+        elif type(value) is float:
+            self.numbers.add(value)
         elif type(value) is Tensor:
             self.tensors.append((value, value._value))
             self.arrays[id(value._value)] = value._value
