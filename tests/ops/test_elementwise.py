@@ -16,10 +16,13 @@ import pytest
 
 import jitgrad as jg
 from jitgrad.core.elementwise import Elementwise
-from jitgrad.core.op import FUNCTIONS, NAMESPACE, Op
+from jitgrad.core.op import FUNCTIONS, NAMESPACE, REGISTRY, Op
 from jitgrad.core.tensor import Tensor, constant
 from jitgrad.errors import NoGradientError, ShapeError
-from tests.laws.cases import every_op
+from tests.laws.cases import every_op, parts
+
+# NumPy 2.5 deprecates np.fix, with which ours is compared for as long as it is there.
+pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 
 mpmath.mp.dps = 60
 INF, NAN = math.inf, math.nan
@@ -206,6 +209,42 @@ def test_binary_dtypes_are_numpys(name: str) -> None:
         for code in "lfd":
             assert_numpys(name, [x.astype(code), scalar])
             assert_numpys(name, [scalar, y.astype(code)])
+
+
+OPERANDS = {f: f.nin for f in FUNCTIONS if isinstance(f, np.ufunc) and f.signature is None} | {
+    **{f: len(op.operands or ()) for op in REGISTRY.values() if isinstance(op, Elementwise) for f in op.numpy},
+    **dict.fromkeys([np.where, np.clip], 3),
+    **dict.fromkeys([np.round, np.nan_to_num, np.real, np.imag, np.angle, np.isreal, np.iscomplex], 1),
+    np.isclose: 2,
+}
+SCALARS = [1, 2, 3, 0, -2, True, False, 0.5, 2.0, -1.5, 0.3 + 1j]
+NUMPY_SCALARS = [np.float32(0.5), np.float64(3.0), np.int32(3), np.int8(2), np.uint8(4), np.bool_(True)]
+
+
+def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The results, or the type of the error."""
+    try:
+        with np.errstate(all="ignore"):
+            return parts(function(*args))
+    except (TypeError, ValueError, OverflowError) as error:
+        return (type(error),)
+
+
+@pytest.mark.parametrize("function", OPERANDS, ids=lambda f: f.__name__)
+def test_of_scalars_value_and_dtype_are_numpys(function: Callable[..., Any]) -> None:
+    n = OPERANDS[function]
+    several = SCALARS[:8] if n == 3 else [*SCALARS, *NUMPY_SCALARS]
+    for args in itertools.product(several, repeat=n):
+        wanted, found = outcome(function, args), outcome(FUNCTIONS[function], args)
+        assert len(found) == len(wanted)
+        for ours, numpys in zip(found, wanted, strict=True):
+            assert type(ours) is type(numpys), args
+            if not isinstance(numpys, type):
+                assert np.asarray(ours).dtype == np.asarray(numpys).dtype, args
+                # NumPy's own sine of pi, in sinc, is not 0
+                exact = np.asarray(numpys).dtype.kind not in "fc"
+                eps = 0.0 if exact else 8 * np.finfo(np.asarray(numpys).dtype).eps
+                np.testing.assert_allclose(ours, numpys, rtol=eps, atol=eps * (function is np.sinc), err_msg=str(args))
 
 
 def test_names_that_numpy_gives_twice() -> None:

@@ -236,14 +236,19 @@ class Elementwise(Op):
     def _forward(self, *values: Any) -> Any:
         """Compute on arrays of any dtype, with NumPy's broadcasting and promotion."""
         try:
+            inexact = False
             for value, masked in zip(values, self.masks, strict=True):
                 if type(value) is float:
+                    inexact = True
                     continue
                 dtype = getattr(value, "dtype", None)
-                if dtype is None or not (dtype is _BOOL if masked else dtype in _FLOATS):  # np.dtype(float) == None
-                    if type(value) is int or type(value) is bool:
-                        continue
+                # np.dtype(float) == None is true
+                if dtype is not None and (dtype is _BOOL if masked else dtype in _FLOATS):
+                    inexact = inexact or not masked
+                elif type(value) is not int and type(value) is not bool:
                     return self.fallback(*values)
+            if not inexact:
+                return self.fallback(*values)
             if self._ufunc is None:
                 self._ufunc = native.ufunc(self.name, _loops(self.masks, self.forward_address))
             return threads.elementwise(self._ufunc, *values)
