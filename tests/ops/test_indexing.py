@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitgrad as jg
+from jitgrad.core import trace
 from jitgrad.core.tensor import Tensor, constant
 from jitgrad.ops.indexing import advanced, index_op, is_basic, simplified
 from tests.ops.indices import INDICES, SHAPE, X
@@ -34,6 +35,39 @@ def test_index_of_a_tensor_that_is_not_recorded(index: Any) -> None:
 def test_op_equals_indexing(index: Any) -> None:
     layout, packed, unique = advanced(simplified(index))
     np.testing.assert_array_equal(index_op(X, packed, layout=layout, unique=unique), X[index])
+
+
+SLICED = [i for i in INDICES if any(type(item) is slice for item in (i if type(i) is tuple else (i,)))]
+
+
+@pytest.mark.parametrize("index", SLICED, ids=repr)
+def test_nothing_hashes_the_slices_of_an_index(index: Any) -> None:
+    """Before Python 3.12 that is an error."""
+
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        y[index] = np.sin(x[index])
+        return np.sum(y[index] * x[index] ** 2)
+
+    def truth(x: Any) -> Any:
+        s = x[index]
+        return np.sum(np.sin(s) * s**2)
+
+    slope, curvature = jg.grad(truth)(X), jg.grad(lambda x: np.sum(jg.grad(truth)(x) ** 2))(X)
+    for compiled in (jg.grad(f), jg.jit(jg.grad(f)), jg.grad(jg.jit(f)), jg.jit(jg.grad(jg.jit(f)))):
+        for _ in range(2):
+            np.testing.assert_allclose(compiled(X), slope, rtol=1e-12)
+    twice = jg.jit(jg.grad(lambda x: np.sum(jg.grad(f)(x) ** 2)))
+    np.testing.assert_allclose(twice(X), curvature, rtol=1e-12, atol=1e-12)
+
+    x = jg.tensor(X, requires_grad=True)
+    y = f(x)
+    trace.imperative_tape().compact()
+    (g,) = jg.autograd.grad(y, x, create_graph=True)
+    trace.imperative_tape().compact()
+    np.testing.assert_allclose(g.detach().numpy(), slope, rtol=1e-12)
+    (g * g).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), curvature, rtol=1e-12, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=30)

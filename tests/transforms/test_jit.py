@@ -215,6 +215,17 @@ def test_static_arguments() -> None:
     assert by_number.cache_info().misses == 2
 
 
+def test_slices_are_static_arguments() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    indices = [slice(0, 2), slice(0, 3), (slice(None), slice(1, None)), (slice(None), slice(1, 3)), (0, slice(2))]
+    anywhere, static = jg.jit(lambda x, i: np.sum(x[i])), jg.jit(lambda x, i: np.sum(x[i]), static_argnums=1)
+    named = jg.jit(lambda x, *, i: np.sum(x[i]), static_argnames="i")
+    for index in [*indices, *indices]:
+        assert anywhere(x, index) == static(x, index) == named(x, i=index) == x[index].sum()
+        np.testing.assert_array_equal(jg.grad(static)(x, index), jg.grad(lambda x: np.sum(x[index]))(x))  # noqa: B023
+    assert static.cache_info().currsize == anywhere.cache_info().currsize == len(indices)
+
+
 def test_python_numbers_do_not_widen() -> None:
     single = X.astype(np.float32)
     compiled = jg.jit(lambda x, lr: x - lr * x)

@@ -70,7 +70,6 @@ class _Result:
         ]
         return leaves[0] if self.spec.is_leaf() else optree.tree_unflatten(self.spec, leaves)
 
-
     def form(self) -> list[tuple[int, Any]] | None:
         """Return how native code puts the result together: leaves and tuples of them; None for other containers."""
         words: list[tuple[int, Any]] = []
@@ -331,8 +330,8 @@ class Jitted(Generic[P, R]):
         statics: tuple[Any, ...] = ()
         if self._static_argnums or self._static_argnames:
             statics = (
-                tuple([(n, args[n]) for n in self._static_argnums if n < len(args)]),
-                tuple([(n, kwargs[n]) for n in self._static_argnames if n in kwargs]),
+                tuple([(n, _hashable(args[n])) for n in self._static_argnums if n < len(args)]),
+                tuple([(n, _hashable(kwargs[n])) for n in self._static_argnames if n in kwargs]),
             )
             args = tuple([arg for n, arg in enumerate(args) if n not in self._static_argnums])
             kwargs = {n: arg for n, arg in kwargs.items() if n not in self._static_argnames}
@@ -354,7 +353,7 @@ class Jitted(Generic[P, R]):
                 kinds.append((type(leaf), leaf.shape, leaf.dtype))
                 dynamic.append(leaf)
             else:
-                kinds.append((type(leaf), leaf))
+                kinds.append((type(leaf), _hashable(leaf)))
         key = (spec, tuple(kinds), statics)
         try:
             hash(key)
@@ -375,6 +374,13 @@ class Jitted(Generic[P, R]):
             self._native.clear()
             self._hits = self._misses = 0
             self._native_hits = self._native.hits
+
+
+def _hashable(static: Any) -> Any:
+    """Return a static argument as it is looked up: slices are hashable from Python 3.12 on only."""
+    if type(static) is slice:
+        return slice, static.start, static.stop, static.step
+    return tuple(map(_hashable, static)) if type(static) is tuple else static
 
 
 def is_traced(leaf: Any) -> bool:
