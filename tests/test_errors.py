@@ -288,6 +288,36 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
         "A compiled function got an array of dtype object.",
         ["numbers", "static arguments", "hashable"],
     ),
+    (
+        errors.TapeError.structure("(*,)", "(*, *)"),
+        "a tape was recorded with arguments of the structure (*,), and got (*, *).",
+        ["same containers"],
+    ),
+    (
+        errors.TapeError.argument("float64[3]", "float32[3]"),
+        "a tape was recorded with an argument of type float64[3], and got float32[3].",
+        ["convert"],
+    ),
+    (errors.TapeError.guard(None), "a tape cannot be replayed on these values: Python has looked at one while it "
+     "was recorded, and it is another now.", ["jit(f)", "where"]),
+    (errors.TapeError.keywords(["n"]), "trace(f) takes positional arguments only, and got n.", ["partial"]),
+    (
+        errors.TapeError.leaf(str),
+        "trace(f) takes arrays and floats, in containers, and got a value of type str.",
+        ["partial"],
+    ),
+    (errors.TapeError.parameter(set), "a tape with a parameter of type set cannot be saved.", ["slices"]),
+    (
+        errors.TapeError.container(set),
+        "a tape with arguments or a result in a container of type set cannot be saved.",
+        ["dicts"],
+    ),
+    (errors.TapeError.file("x.npz"), "x.npz does not hold a tape.", ["Tape.save"]),
+    (
+        errors.TapeError.unknown_op("warp"),
+        "the tape uses the operation 'warp', which this version of jitgrad does not know.",
+        ["version"],
+    ),
     (errors.JitTypeError.function(3), "jit needs a function, not int.", ["jit(f)", "@jit"]),
     (
         errors.JitTypeError.unhashable(((list, []),)),
@@ -396,6 +426,7 @@ BUILT_INS: dict[type[Exception], tuple[type[Exception], ...]] = {
     errors.RequiresGradDtypeError: (RuntimeError,),
     errors.RetraceWarning: (UserWarning,),
     errors.ShapeError: (ValueError,),
+    errors.TapeError: (ValueError,),
     errors.TreeMismatchError: (ValueError,),
     errors.UnusedInputError: (RuntimeError,),
     errors.ViewError: (RuntimeError,),

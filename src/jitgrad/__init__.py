@@ -10,6 +10,7 @@ from jitgrad.core.op import NAMESPACE
 from jitgrad.core.tensor import Tensor
 from jitgrad.kernels.threads import get_num_threads, set_num_threads
 from jitgrad.numpy import linalg
+from jitgrad.tape import Tape, trace
 from jitgrad.tensor.creation import (
     arange,
     as_tensor,
@@ -42,6 +43,7 @@ from jitgrad.transforms.second import hessian, hvp
 from jitgrad.trees import register_dataclass
 
 __all__ = [
+    "Tape",
     "Tensor",
     "arange",
     "as_tensor",
@@ -87,6 +89,7 @@ __all__ = [
     "set_printoptions",
     "stop_gradient",
     "tensor",
+    "trace",
     "value_and_grad",
     "vjp",
     "zeros",

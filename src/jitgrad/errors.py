@@ -38,6 +38,7 @@ __all__ = [
     "RequiresGradDtypeError",
     "RetraceWarning",
     "ShapeError",
+    "TapeError",
     "TreeMismatchError",
     "UnusedInputError",
     "ViewError",
@@ -666,6 +667,83 @@ class JitTypeError(JitgradError, TypeError):
                 "No gradient would flow to it: pass it as an argument, or detach() it.",
                 where,
             )
+        )
+
+
+class TapeError(JitgradError, ValueError):
+    """A tape cannot be made, replayed, saved or loaded."""
+
+    @classmethod
+    def structure(cls, expected: str, got: str) -> Self:
+        """The arguments are in other containers than those that were traced."""
+        return cls(
+            f"a tape was recorded with arguments of the structure {expected}, and got {got}.\n"
+            "Pass the arguments in the same containers, or trace the function anew."
+        )
+
+    @classmethod
+    def argument(cls, expected: str, got: str) -> Self:
+        """An argument has another shape or dtype than the one that was traced."""
+        return cls(
+            f"a tape was recorded with an argument of type {expected}, and got {got}.\n"
+            "A tape is good for one shape and dtype: convert the argument, or trace the function anew."
+        )
+
+    @classmethod
+    def guard(cls, where: Location | None) -> Self:
+        """Python would have taken another branch."""
+        return cls(
+            _compose(
+                "a tape cannot be replayed on these values: Python has looked at one while it was recorded, and it is "
+                "another now.",
+                "Use jit(f), which traces each outcome, or choose with jitgrad.numpy.where instead of if.",
+                where,
+            )
+        )
+
+    @classmethod
+    def keywords(cls, names: Sequence[str]) -> Self:
+        """Tapes have positional arguments only."""
+        return cls(
+            f"trace(f) takes positional arguments only, and got {', '.join(names)}.\n"
+            "Fix the others beforehand: trace(functools.partial(f, name=value))."
+        )
+
+    @classmethod
+    def leaf(cls, kind: type) -> Self:
+        """An argument is no array."""
+        return cls(
+            f"trace(f) takes arrays and floats, in containers, and got a value of type {kind.__name__}.\n"
+            "Fix it beforehand: trace(functools.partial(f, name=value))."
+        )
+
+    @classmethod
+    def parameter(cls, kind: type) -> Self:
+        """A static parameter cannot be written to a file."""
+        return cls(
+            f"a tape with a parameter of type {kind.__name__} cannot be saved.\n"
+            "Files hold numbers, strings, slices, dtypes and arrays, in tuples, lists and dicts."
+        )
+
+    @classmethod
+    def container(cls, kind: type) -> Self:
+        """A container cannot be written to a file."""
+        return cls(
+            f"a tape with arguments or a result in a container of type {kind.__name__} cannot be saved.\n"
+            "Files know tuples, lists and dicts with strings for keys."
+        )
+
+    @classmethod
+    def file(cls, path: str) -> Self:
+        """The file holds no tape."""
+        return cls(f"{path} does not hold a tape.\nTape.load reads what Tape.save of this version has written.")
+
+    @classmethod
+    def unknown_op(cls, name: str) -> Self:
+        """The file uses an operation that is not declared here."""
+        return cls(
+            f"the tape uses the operation {name!r}, which this version of jitgrad does not know.\n"
+            "Load it with the version that has saved it, or import what declares the operation first."
         )
 
 

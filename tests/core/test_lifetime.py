@@ -417,6 +417,29 @@ def test_calls_of_a_pullback_are_bounded(tape: Tape) -> None:
     assert bar.tolist() == [2.0, 2.0, 2.0]
 
 
+def test_interrupts_of_compaction(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish = Tape._publish
+    arrived = []
+
+    def interrupted(self: Tape) -> None:
+        if not arrived:
+            arrived.append(True)
+            raise KeyboardInterrupt
+        publish(self)
+
+    x = leaf(3)
+    rubbish = jg.tanh(x) * 2.0
+    y = jg.exp(x)
+    z = (y * y * x).sum()
+    del rubbish
+    monkeypatch.setattr(Tape, "_publish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tape.compact()
+    assert len(tape) == 4
+    (z + (y * 3.0).sum()).backward()  # 2 x exp(2 x) + exp(2 x) + 3 exp(x)
+    np.testing.assert_allclose(x.grad.numpy(), np.full(3, 3 * np.exp(2.0) + 3 * np.exp(1.0)))
+
+
 @pytest.mark.parametrize("dropped", [False, True])
 def test_pullbacks_survive_compaction(tape: Tape, dropped: bool) -> None:
     x = leaf(3)

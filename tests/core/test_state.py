@@ -18,6 +18,7 @@ import jitgrad as jg
 from jitgrad.core import native, trace
 from jitgrad.core.tensor import Tensor
 from jitgrad.errors import LeakedTensorError, NoGradientError
+from jitgrad.transforms.trace import Session
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -265,6 +266,48 @@ def test_interrupts_between_a_value_and_its_type(entry: str, run: Any, monkeypat
     assert len(tape.types) == tape.count
     run(y).sum().backward()
     assert x.grad.shape == (3, 3)
+
+
+class Interrupting:
+    """A context variable in whose ``set`` a ^C arrives."""
+
+    def __init__(self, variable: contextvars.ContextVar[Any]) -> None:
+        self.variable = variable
+        self.get = variable.get
+        self.reset = variable.reset
+        self.armed = True
+
+    def set(self, value: Any) -> Any:
+        token = self.variable.set(value)
+        if self.armed:
+            self.armed = False
+            raise KeyboardInterrupt
+        return token
+
+
+def test_interrupts_when_a_trace_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(trace, "_trace", Interrupting(trace._trace))
+        with pytest.raises(KeyboardInterrupt):
+            jg.grad(energy)(X, 2.0)
+    assert_nothing_is_left()
+    assert type(jg.grad(energy)(X, 2.0)) is np.ndarray
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_interrupts_when_a_trace_ends(nested: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Session, *error: object) -> None:
+        raise KeyboardInterrupt
+
+    x = jg.tensor(X, requires_grad=True) if nested else X
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "__exit__", interrupted)
+        with jg.no_grad(), pytest.raises(KeyboardInterrupt):
+            jg.grad(energy)(x, 2.0)
+    gc.collect()  # the traceback holds the frames
+    assert_nothing_is_left()
+    assert trace.imperative_tape().locked == 0
+    assert type(jg.grad(energy)(X, 2.0)) is np.ndarray
 
 
 # -- long tapes --------------------------------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 
 import jitgrad as jg
+from jitgrad.core.op import NAMESPACE
 from jitgrad.machine import passes
 from jitgrad.machine.passes import Pass
 from jitgrad.machine.program import Program
@@ -97,3 +100,52 @@ def test_ops_without_rules_are_replayed(case: Case) -> None:
             np.testing.assert_array_equal(array(one), array(other))
             assert array(one).dtype == array(other).dtype
     assert compiled.cache_info().misses == 1
+
+
+# -- the whole namespace -----------------------------------------------------------------------------------------------
+
+_RNG = np.random.default_rng(3)
+_PAIRS: dict[str, tuple[Any, Any]] = {
+    "floats": (_RNG.uniform(-2, 2, (3, 4)), _RNG.uniform(-2, 2, (3, 4))),
+    "integers": (_RNG.integers(1, 9, (3, 4)), _RNG.integers(1, 9, (3, 4))),
+    "booleans": (_RNG.uniform(size=(3, 4)) > 0.5, _RNG.uniform(size=(3, 4)) > 0.5),
+    "vectors": (np.sort(_RNG.uniform(-2, 2, 6)), np.sort(_RNG.uniform(-2, 2, 6))),
+    "positions": (_RNG.integers(0, 6, 6), _RNG.integers(0, 6, 6)),
+}
+_NAMES = [name for name in sorted(NAMESPACE) if name not in ("empty", "empty_like")]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("arity", [1, 2])
+@pytest.mark.parametrize("name", _NAMES)
+def test_nothing_of_an_input_is_baked(name: str, arity: int) -> None:
+    """Whatever a function of NumPy's is given, its replay on other inputs is its result on these."""
+    function = NAMESPACE[name]
+    ufunc = getattr(np, name, None)
+    if isinstance(ufunc, np.ufunc) and ufunc.nin < arity:
+        return  # what follows its operands is out=
+    choices = itertools.product(_PAIRS.values(), repeat=2)
+    for first, second in choices if arity == 2 else [(pair, pair) for pair in _PAIRS.values()]:
+        traced = (first[0], second[0])[:arity]
+        other = (first[1], second[1])[:arity]
+        if _plain(function, *traced) is _FAILED or _plain(function, *other) is _FAILED:
+            continue
+        try:
+            compiled = jg.jit(function)
+            compiled(*traced)
+        except (TypeError, ValueError, IndexError):
+            continue  # not for tensors of such a dtype, which is said
+        for args in (other, traced):
+            found, wanted = compiled(*args), _plain(function, *args)
+            for one, expected in zip(optree.tree_leaves(found), optree.tree_leaves(wanted), strict=True):
+                np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12, err_msg=f"{name} of {args}")
+
+
+_FAILED = object()
+
+
+def _plain(function: Any, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except Exception:  # noqa: BLE001  NumPy's functions raise what they like
+        return _FAILED

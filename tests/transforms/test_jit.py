@@ -326,6 +326,22 @@ def test_other_looks_at_values() -> None:
     check(lambda x: np.sum(x) * len(x.tolist()), (X,))
 
 
+def test_traced_integers_are_indices() -> None:
+    f, runs = counted(lambda x, i, j: (x[i], x[i, j], np.take(x, j, 1), np.take_along_axis(x, i[:, None], 0), x[:, i[0]]))
+    compiled = jg.jit(f)
+    total = jg.jit(jg.grad(lambda x, i, j: sum(np.sum(part) ** 2 for part in f(x, i, j))))
+    x = np.arange(12.0).reshape(4, 3)
+    for k in range(4):
+        i, j = np.array([k, 0, -1]), np.array([[0, 1, k % 3]])
+        for one, other in zip(compiled(x, i, j), f.__wrapped__(x, i, j), strict=True):
+            np.testing.assert_array_equal(one, other)
+        eager = jg.grad(lambda x: sum(np.sum(part) ** 2 for part in f.__wrapped__(x, i, j)))(x)  # noqa: B023
+        np.testing.assert_allclose(total(x, i, j), eager, rtol=1e-13)
+    assert runs == [2]
+    with pytest.raises(IndexError):
+        compiled(x, np.array([4, 0, 0]), np.array([[0, 1, 2]]))
+
+
 def test_missing_over_and_over_is_told_once_with_the_line() -> None:
     def f(x: Any) -> Any:
         return x * float(x)  # the line
@@ -517,3 +533,34 @@ def test_large_sums_and_products_of_matrices() -> None:
         np.testing.assert_allclose(da, ea, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(db, eb, rtol=1e-10, atol=1e-12)
         a, b = a + 0.1, b - 0.1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1 << 17, (1 << 17) + 12345, 300_001])
+def test_results_do_not_depend_on_the_number_of_threads(dtype: type, n: int) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(n).astype(dtype) for _ in range(2))
+
+    def loss(x: Any, y: Any) -> Any:
+        return np.sum(np.tanh(x * y) + np.exp(-x * x) * y) + np.sum(np.where(x > 0, y, 0.0))
+
+    before = jg.get_num_threads()
+    compiled = jg.jit(jg.value_and_grad(loss, argnums=(0, 1)))
+    try:
+        results = []
+        for count in (2, 1, 3, 2):
+            jg.set_num_threads(count)
+            for _ in range(2):
+                results.append(compiled(x, y))
+    finally:
+        jg.set_num_threads(before)
+    wanted = jg.value_and_grad(loss, argnums=(0, 1))(x, y)
+    value, (gx, gy) = results[1]
+    rtol = 1e-12 if dtype is np.float64 else 2e-5
+    np.testing.assert_allclose(value, wanted[0], rtol=1e-10 if dtype is np.float64 else 1e-3)
+    np.testing.assert_allclose(gx, wanted[1][0], rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(gy, wanted[1][1], rtol=rtol, atol=rtol)
+    assert gx.dtype == dtype and value.dtype == dtype
+    for other, (hx, hy) in results[2:]:
+        assert other.tobytes() == value.tobytes()
+        assert hx.tobytes() == gx.tobytes() and hy.tobytes() == gy.tobytes()

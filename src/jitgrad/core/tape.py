@@ -417,38 +417,46 @@ class Tape:
         made = values[:, L.VALUE_ROW] >= 0
         values[made, L.VALUE_ROW] = new_row[values[made, L.VALUE_ROW]]
 
-        self._rows[: len(kept_rows)] = kept_rows
-        self._operands[: len(operands)] = operands
-        self._values[: len(values)] = values
-        self.header[L.H_N_ROWS] = len(kept_rows)
-        self.header[L.H_N_OPERANDS] = len(operands)
-        self.header[L.H_N_VALUES] = len(values)
-        self.types = [self.types[value] for value in survivors.tolist()]
-        self.params = params
+        types = [self.types[value] for value in survivors.tolist()]
 
         def renumber(table: dict[int, Any]) -> dict[int, Any]:
             return {int(new_id[value]): entry for value, entry in table.items() if live[value]}
 
-        for value, source in self.inputs.items():
-            if source._tape is self and source._vid == value:
-                source._vid = int(new_id[value]) if live[value] else -1  # a leaf leaves the tape, and may come back
-        self.inputs = renumber(self.inputs)
-        self.versions = renumber(self.versions)
-        self.kept = renumber(self.kept)
-        self.handles = {}
-        for value, tensor in tensors.items():
-            tensor._vid = int(new_id[value])
-            self.handles[tensor._vid] = handles[value]
-        if self.anchors is not None:
-            for value, anchor in anchors.items():
-                anchor._vid = int(new_id[value])
-            self.anchors = renumber(self.anchors)
-        if self.hooks is not None:
-            self.hooks = renumber(self.hooks)
-        self.header[L.H_BYTES] = sum(array.nbytes for array in self.kept.values())
+        moves: list[tuple[Any, int]] = [(tensor, int(new_id[value])) for value, tensor in tensors.items()]
+        moves += [(anchor, int(new_id[value])) for value, anchor in anchors.items()]
+        moves += [  # a leaf leaves the tape, and may come back
+            (source, int(new_id[value]) if live[value] else -1)
+            for value, source in self.inputs.items()
+            if source._tape is self and source._vid == value
+        ]
+        inputs, versions, kept = renumber(self.inputs), renumber(self.versions), renumber(self.kept)
+        moved_handles = {int(new_id[value]): handles[value] for value in tensors}
+        moved_anchors = None if self.anchors is None else renumber(self.anchors)
+        hooks = None if self.hooks is None else renumber(self.hooks)
+        n_bytes = sum(array.nbytes for array in kept.values())
         addresses = set(kept_rows[:, L.ROW_CODE].tolist())
-        self.codes = {address: code for address, code in self.codes.items() if address in addresses}
-        self._publish()
+        codes = {address: code for address, code in self.codes.items() if address in addresses}
+
+        def commit() -> None:
+            for place, value in moves:
+                place._vid = value
+            self._rows[: len(kept_rows)] = kept_rows
+            self._operands[: len(operands)] = operands
+            self._values[: len(values)] = values
+            self.header[L.H_N_ROWS] = len(kept_rows)
+            self.header[L.H_N_OPERANDS] = len(operands)
+            self.header[L.H_N_VALUES] = len(values)
+            self.header[L.H_BYTES] = n_bytes
+            self.types, self.params, self.codes = types, params, codes
+            self.inputs, self.versions, self.kept = inputs, versions, kept
+            self.handles, self.anchors, self.hooks = moved_handles, moved_anchors, hooks
+            self._publish()
+
+        try:
+            commit()
+        except BaseException:  # a ^C, which must not leave half of the values renumbered
+            commit()
+            raise
 
     def _mark(self, roots: set[int], captive: dict[int, int]) -> tuple[list[bool], list[bool]]:
         """Find the values and the rows that lead to ``roots``. What is not free after all leaves ``captive``."""

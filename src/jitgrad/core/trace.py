@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jitgrad.core.tape import Tape
 
 __all__ = [
+    "abandon",
     "current_trace",
     "grad_enabled",
     "imperative_tape",
@@ -83,14 +84,27 @@ def imperative_tape() -> Tape:
 
 def start(tape: Tape) -> Token[Tape | None]:
     """Make ``tape`` the one that records in this context, until `stop` is called with what this returns."""
+    before = _trace.get()
     TRACES[0] += 1
-    return _trace.set(tape)
+    try:
+        return _trace.set(tape)
+    except BaseException:  # a ^C, after which nobody would have the token
+        _trace.set(before)
+        TRACES[0] -= 1
+        raise
 
 
 def stop(token: Token[Tape | None]) -> None:
     """Undo `start`."""
     TRACES[0] -= 1
     _trace.reset(token)
+
+
+def abandon(tape: Tape) -> None:
+    """Undo a `start` that an interrupt has left behind, if it was this context's last."""
+    if _trace.get() is tape:
+        TRACES[0] -= 1
+        _trace.set(None)
 
 
 @contextmanager

@@ -17,12 +17,13 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-__all__ = ["folder", "load", "sources", "store"]
+__all__ = ["folder", "is_ours", "load", "root", "sources", "store"]
 
 _CHECKSUM = hashlib.sha256().digest_size
 
 
-def _root() -> Path:
+def root() -> Path:
+    """Where the kernels of all machines and versions are kept."""
     chosen = os.environ.get("JITGRAD_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -43,7 +44,12 @@ def folder() -> Path:
         digest.update(f"{package} {version(package)}\n".encode())
     digest.update(f"{sys.implementation.cache_tag} {llvm.get_default_triple()}\n".encode())
     digest.update(f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}\n".encode())
-    return _root() / digest.hexdigest()[:24]
+    return root() / digest.hexdigest()[:24]
+
+
+def is_ours(path: Path) -> bool:
+    """Tell whether a folder has such a name as `folder` gives."""
+    return len(path.name) == 24 and not path.name.strip("0123456789abcdef")
 
 
 @functools.cache

@@ -138,7 +138,8 @@ PLAN_N_ROWS: Final = 1
 PLAN_OPERANDS: Final = 2  # pairs: a slot, and a byte offset from what it points to
 PLAN_SLOTS: Final = 3  # addresses of memory: of inputs, constants, buffers, outputs
 PLAN_POOL: Final = 4  # what the rows' dims and steps point to
-PLAN_WIDTH: Final = 5
+PLAN_SHARED: Final = 5  # whether rows in chunks are left to several threads
+PLAN_WIDTH: Final = 6
 
 # One row of it.
 STEP_KERNEL: Final = 0  # address; 0 if it needs Python, 1 for a guard: do the two operands have the same bytes?
@@ -147,7 +148,9 @@ STEP_N_OPERANDS: Final = 2
 STEP_DIMS: Final = 3  # where in the pool
 STEP_STEPS: Final = 4
 STEP_DATA: Final = 5
-STEP_WIDTH: Final = 6
+STEP_CHUNK: Final = 6  # elements that are done at a time, whatever the number of threads; 0 for all
+STEP_SUMS: Final = 7  # how many of the operands are sums; as many follow that hold what each chunk adds
+STEP_WIDTH: Final = 8
 
 # A call of a compiled function: what its built-in function carries.
 CALL_PROCESS: Final = 0
@@ -212,6 +215,7 @@ RESULT: Final = 3
 CALLED_BY_NUMPY: Final = 0  # store, and leave no floating-point flags behind
 STORE: Final = 1
 ACCUMULATE: Final = 2
+SINGLE: Final = 3  # store, in a fused kernel of float32
 
 # Above this extent a row is worth a trip through Python: its memory is returned at once.
 SMALL: Final = 16384

@@ -47,8 +47,8 @@ class Block:
 
     __slots__ = ("__array_interface__", "memory")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], n_bytes: int) -> None:
-        self.memory = _take(n_bytes)
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], memory: tuple[Array, int]) -> None:
+        self.memory = memory
         address = self.memory[1]
         interface = {"shape": shape, "typestr": dtype.str, "data": (address, False), "version": 3}
         self.__array_interface__ = interface
@@ -65,4 +65,4 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     n_bytes = dtype.itemsize
     for length in shape:
         n_bytes *= length
-    return np.asarray(Block(shape, dtype, n_bytes))
+    return np.asarray(Block(shape, dtype, _take(n_bytes)))

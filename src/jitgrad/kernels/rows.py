@@ -11,7 +11,15 @@ from typing import Any
 
 from jitgrad.kernels import layout as L
 from jitgrad.kernels.entries.elementwise import call_over
-from jitgrad.kernels.entries.objects import ARRAY_DATA, as_int, from_int, inline, nothing
+from jitgrad.kernels.entries.objects import (
+    ARRAY_DATA,
+    as_int,
+    from_int,
+    inline,
+    nothing,
+    restore_thread,
+    save_thread,
+)
 from jitgrad.kernels.entries.totals import _sum_f4, _sum_f8
 from jitgrad.kernels.intrinsics import (
     call_gemm,
@@ -25,7 +33,7 @@ from jitgrad.kernels.intrinsics import (
     store,
 )
 
-__all__ = ["KERNELS", "bind", "replay", "run"]
+__all__ = ["KERNELS", "add_up", "bind", "part", "replay", "run"]
 
 
 # -- the loop ------------------------------------------------------------------------------------------------
@@ -42,6 +50,85 @@ def _differ(x, y, n):
 
 
 @inline
+def _locate(plan, row, pointers):
+    operands = load(plan + 8 * L.PLAN_OPERANDS) + 16 * load(row + 8 * L.STEP_OPERANDS)
+    slots = load(plan + 8 * L.PLAN_SLOTS)
+    for k in range(load(row + 8 * L.STEP_N_OPERANDS)):
+        store(pointers + 8 * k, load(slots + 8 * load(operands + 16 * k)) + load(operands + 16 * k + 8))
+
+
+@inline
+def _run_chunks(plan, row, first, end):
+    """Run a row's chunks from ``first`` to before ``end``. What they sum is kept apart, so that any may come first."""
+    pointers = scratch(40)  # MAX_POINTERS, as a literal
+    here = scratch(40)
+    length = scratch(1)
+    _locate(plan, row, pointers)
+    pool = load(plan + 8 * L.PLAN_POOL)
+    extent = load(pool + 8 * load(row + 8 * L.STEP_DIMS))
+    steps = pool + 8 * load(row + 8 * L.STEP_STEPS)
+    chunk = load(row + 8 * L.STEP_CHUNK)
+    n_sums = load(row + 8 * L.STEP_SUMS)
+    n_walked = load(row + 8 * L.STEP_N_OPERANDS) - 2 * n_sums
+    for number in range(first, end):
+        start = number * chunk
+        store(length, min(chunk, extent - start))
+        for k in range(n_walked):
+            store(here + 8 * k, load(pointers + 8 * k) + start * load(steps + 8 * k))
+        for k in range(n_sums):
+            part = load(pointers + 8 * (n_walked + n_sums + k)) + 8 * number
+            pointer_f8(part)[0] = 0.0
+            store(here + 8 * (n_walked + k), part)
+        call_kernel(load(row + 8 * L.STEP_KERNEL), here, length, steps, load(row + 8 * L.STEP_DATA))
+
+
+@inline
+def _add_up(plan, row, n_chunks):
+    """Add what the chunks have summed, in their order. Float32 sums lie in the first half of their places."""
+    pointers = scratch(40)
+    _locate(plan, row, pointers)
+    n_sums = load(row + 8 * L.STEP_SUMS)
+    n_walked = load(row + 8 * L.STEP_N_OPERANDS) - 2 * n_sums
+    single = load(row + 8 * L.STEP_DATA) == L.SINGLE
+    for k in range(n_sums):
+        total = load(pointers + 8 * (n_walked + k))
+        parts = load(pointers + 8 * (n_walked + n_sums + k))
+        for number in range(n_chunks):
+            if single:
+                pointer_f4(total)[0] = pointer_f4(total)[0] + pointer_f4(parts + 8 * number)[0]
+            else:
+                pointer_f8(total)[0] = pointer_f8(total)[0] + pointer_f8(parts + 8 * number)[0]
+
+
+@inline
+def _n_chunks(plan, row):
+    extent = load(load(plan + 8 * L.PLAN_POOL) + 8 * load(row + 8 * L.STEP_DIMS))
+    chunk = load(row + 8 * L.STEP_CHUNK)
+    return (extent + chunk - 1) // chunk
+
+
+def part(self, args, n_args):
+    """``(plan, index, share, shares)``: run one of so many shares of a row's chunks, without the interpreter lock."""
+    plan = load(load(args) + ARRAY_DATA)
+    row = load(plan + 8 * L.PLAN_ROWS) + 8 * L.STEP_WIDTH * as_int(load(args + 8))
+    share = as_int(load(args + 16))
+    shares = as_int(load(args + 24))
+    n_chunks = _n_chunks(plan, row)
+    state = save_thread()
+    _run_chunks(plan, row, n_chunks * share // shares, n_chunks * (share + 1) // shares)
+    restore_thread(state)
+    return nothing(load(self + ARRAY_DATA))
+
+
+def add_up(self, args, n_args):
+    """``(plan, index)``: add what the chunks of a row have summed, after the last `part`."""
+    plan = load(load(args) + ARRAY_DATA)
+    row = load(plan + 8 * L.PLAN_ROWS) + 8 * L.STEP_WIDTH * as_int(load(args + 8))
+    _add_up(plan, row, _n_chunks(plan, row))
+    return nothing(load(self + ARRAY_DATA))
+
+
+@inline
 def run(plan, first):
     """Run the rows of a plan until one needs Python, or a guard does not hold; returns its index.
 
@@ -53,11 +140,19 @@ def run(plan, first):
     slots = load(plan + 8 * L.PLAN_SLOTS)
     pool = load(plan + 8 * L.PLAN_POOL)
     pointers = scratch(40)  # MAX_POINTERS, as a literal
+    shared = load(plan + 8 * L.PLAN_SHARED)
     for index in range(first, n_rows):
         row = rows + 8 * L.STEP_WIDTH * index
         address = load(row + 8 * L.STEP_KERNEL)
         if address == 0:
             return index
+        if load(row + 8 * L.STEP_CHUNK) != 0:
+            if shared != 0:
+                return index
+            n_chunks = _n_chunks(plan, row)
+            _run_chunks(plan, row, 0, n_chunks)
+            _add_up(plan, row, n_chunks)
+            continue
         operand = operands + 16 * load(row + 8 * L.STEP_OPERANDS)
         for k in range(load(row + 8 * L.STEP_N_OPERANDS)):
             store(pointers + 8 * k, load(slots + 8 * load(operand + 16 * k)) + load(operand + 16 * k + 8))
@@ -73,7 +168,12 @@ def run(plan, first):
 
 def replay(self, args, n_args):
     """``(plan, first)``: run rows, see `run`."""
-    return from_int(run(load(load(args) + ARRAY_DATA), as_int(load(args + 8))))
+    plan = load(load(args) + ARRAY_DATA)
+    first = as_int(load(args + 8))
+    state = save_thread()
+    stopped = run(plan, first)
+    restore_thread(state)
+    return from_int(stopped)
 
 
 def bind(self, args, n_args):

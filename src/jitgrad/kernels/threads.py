@@ -17,7 +17,7 @@ import numpy as np
 
 from jitgrad.kernels import memory
 
-__all__ = ["elementwise", "get_num_threads", "set_num_threads"]
+__all__ = ["LARGE", "elementwise", "get_num_threads", "set_num_threads", "share_out"]
 
 LARGE = 1 << 16  # elements from which on a second thread is worth waking
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -122,9 +122,14 @@ def elementwise(ufunc: Callable[..., Any], *args: Any, out: np.ndarray[Any, Any]
         *pieces, result = [p[bounds[k] : bounds[k + 1]] if type(p) is np.ndarray else p for p in parts]
         ufunc(*pieces, out=result)
 
-    # in the caller's context: it says what is done about an overflow (np.errstate)
-    pending = [_threads.helpers().submit(copy_context().run, run, k) for k in range(1, count)]
-    run(0)
-    for part in pending:
-        part.result()
+    share_out(run, count)
     return out
+
+
+def share_out(work: Callable[[int], object], shares: int) -> None:
+    """Call ``work`` with each number below ``shares``, on as many threads, and return when all have ended."""
+    # in the caller's context: it says what is done about an overflow (np.errstate)
+    pending = [_threads.helpers().submit(copy_context().run, work, k) for k in range(1, shares)]
+    work(0)
+    for task in pending:
+        task.result()

@@ -79,7 +79,7 @@ class NativeCall:
             If an output is not computed into an array of its own, or there are too many.
         """
         self.clear()
-        if plan.has_python or len(plan.output_slots) > _MAX_OUTPUTS:
+        if plan.has_python or plan.has_chunks or len(plan.output_slots) > _MAX_OUTPUTS:
             raise Unsuitable
         instance = Instance(plan)
         numbers = {slot: at for at, (slot, _) in enumerate(plan.output_slots)}

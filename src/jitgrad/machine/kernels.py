@@ -13,7 +13,7 @@ from jitgrad.core import native
 from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
 
-__all__ = ["address_of", "bind", "call_address", "gemm_routine", "replay"]
+__all__ = ["add_up", "address_of", "bind", "call_address", "gemm_routine", "part", "replay"]
 
 _NAMES = {np.dtype(np.float64): "f8", np.dtype(np.float32): "f4"}
 
@@ -62,6 +62,18 @@ def call_address() -> int:
 def replay() -> Callable[..., Any]:
     """Return the loop that runs a plan's rows."""
     return _entry("replay")
+
+
+@functools.cache
+def part() -> Callable[..., Any]:
+    """Return the function that runs a share of a row."""
+    return _entry("part")
+
+
+@functools.cache
+def add_up() -> Callable[..., Any]:
+    """Return the function that ends a row that was shared out."""
+    return _entry("add_up")
 
 
 @functools.cache

@@ -32,6 +32,12 @@ class Row(NamedTuple):
     dims: tuple[int, ...]
     steps: tuple[int, ...]
     data: int
+    chunk: int = 0  # elements that are done at a time, in a row that threads may share
+    n_sums: int = 0  # operands before the last as many, which hold what each chunk adds
+
+
+CHUNK = 1 << 15  # elements
+SHARED = 1 << 17  # elements of the shortest row that is done in chunks
 
 
 def coalesced(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
@@ -155,7 +161,12 @@ class Builder:
         )
         address = fused_address(loop, params["scalars"])
         if len(lengths) == 1:
-            self.rows.append(Row(address, places, lengths, tuple(inner), L.STORE))
+            data = L.SINGLE if any(place.array.dtype.itemsize == 4 for place in sums) else L.STORE
+            chunk = CHUNK if lengths[0] >= SHARED else 0
+            if chunk:
+                n_chunks = -(-lengths[0] // chunk)
+                places += tuple([self._buffer(np.empty(n_chunks)) for _ in sums])
+            self.rows.append(Row(address, places, lengths, tuple(inner), data, chunk, len(sums)))
         else:
             steps = tuple(step for each in strides for step in each)
             dims = (len(lengths), len(places), *lengths)

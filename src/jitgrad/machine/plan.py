@@ -7,6 +7,8 @@ it stops only at steps that need Python, and at guards.
 
 from __future__ import annotations
 
+import functools
+import functools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +18,7 @@ import numpy as np
 from jitgrad.core.elementwise import Elementwise
 from jitgrad.core.op import Op
 from jitgrad.kernels import layout as L
+from jitgrad.kernels import memory, threads
 from jitgrad.machine import kernels
 from jitgrad.machine.lowering import FLOATS, Builder, Row
 from jitgrad.machine.memory import ALIGNMENT, Place, Storage, assign
@@ -257,6 +260,8 @@ class Plan:
                 pooled(step.dims),
                 pooled(step.steps),
                 step.data,
+                step.chunk,
+                step.n_sums,
             )
             operands.extend([(place.storage.slot, place.offset) for place in step.operands])
         self.rows = rows
@@ -270,6 +275,11 @@ class Plan:
     def has_python(self) -> bool:
         """Whether a step needs Python."""
         return any(not isinstance(step, Row) for step in self.steps)
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether threads may share a row."""
+        return any(isinstance(step, Row) and step.chunk for step in self.steps)
 
     def own_slot(self, number: int) -> int | None:
         """Return the slot of an output that is computed into an array of its own."""
@@ -289,7 +299,7 @@ class Plan:
         """
         with self._lock:
             instance = self._free.pop() if self._free else None
-        if instance is None:
+        if instance is None or (instance.shares > 1 and instance.shares != threads.get_num_threads()):
             instance = Instance(self)
         try:
             return instance.run(inputs)
@@ -319,6 +329,8 @@ class Instance:
         self.header[L.PLAN_OPERANDS] = plan.operands.ctypes.data
         self.header[L.PLAN_SLOTS] = self.slots.ctypes.data
         self.header[L.PLAN_POOL] = plan.pool.ctypes.data
+        self.shares = threads.get_num_threads() if plan.has_chunks else 1
+        self.header[L.PLAN_SHARED] = self.shares > 1
         self.arrays: dict[int, Array] = {}  # by slot: what the caller, or Python, has provided
 
     def forget(self) -> None:
@@ -334,17 +346,25 @@ class Instance:
         types = plan.program.types
         for slot, value in plan.output_slots:
             described = types[value]
-            arrays[slot] = out = np.empty(described.shape, described.dtype)
+            large = described.size >= threads.LARGE and described.dtype in FLOATS
+            out = (memory.empty if large else np.empty)(described.shape, described.dtype)
+            arrays[slot] = out
             bind(header, slot, out)
         at, end = 0, len(plan.steps)
         while (at := replay(header, at)) < end:
             step = plan.steps[at]
             if isinstance(step, _PythonStep):
                 self._in_python(step)
+            elif isinstance(step, Row) and step.chunk:
+                threads.share_out(functools.partial(self._share, at), self.shares)
+                kernels.add_up()(header, at)
             else:
                 self._check(plan.guards[at])
             at += 1
         return self._results()
+
+    def _share(self, at: int, share: int) -> None:
+        kernels.part()(self.header, at, share, self.shares)
 
     def _in_python(self, step: _PythonStep) -> None:
         instruction = step.instruction

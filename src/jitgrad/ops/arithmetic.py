@@ -261,14 +261,25 @@ ldexp = Op(
 )
 
 
+exponent_op = Op(
+    "exponent",
+    lambda x: np.frexp(x)[1],
+    ("x",),
+    rules={},
+    discrete=("x",),
+    samples=uniform((-30, 30)),
+    doc="The exponent of two that `frexp` returns.",
+)
+
+
 @answers(np.frexp)
 def frexp(x: Any, /) -> tuple[Any, Any]:
     """Mantissa and exponent of two, as `numpy.frexp`; the exponent has no derivative."""
     if type(x) is not Tensor:
         mantissa, exponent = np.frexp(x)
         return mantissa, exponent
-    exponent = np.frexp(x._value)[1]
-    return ldexp(x, -exponent), constant(np.asarray(exponent))
+    exponent = exponent_op(x)
+    return ldexp(x, np.negative(exponent)), exponent
 
 
 def _modf_rule(g: Any) -> Any:

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from jitgrad.core import native
-from jitgrad.core.capture import observe
+from jitgrad.core.capture import capture_of, observe
 from jitgrad.core.op import FUNCTIONS, Array, Op, recorded, recording_tape
 from jitgrad.core.protocol import answers, discrete, method, plain
 from jitgrad.core.tensor import Tensor, constant
 from jitgrad.core.types import ArrayType
-from jitgrad.ops.casting import asarray
+from jitgrad.ops.casting import asarray, astype_op
 from jitgrad.ops.views import view
 
 __all__ = [
@@ -133,8 +133,34 @@ def simplified(index: Any) -> Any:
     return plain(index)
 
 
+def _is_traced(item: Any) -> bool:
+    """Tell whether an item of an index is an array of integers that every replay is to read anew."""
+    return capture_of(item) is not None and item.dtype.kind in "iu"
+
+
+def _getitem_traced(x: Any, items: tuple[Any, ...]) -> Any:
+    """Index with traced integers: they are an operand, as those of any advanced index."""
+    layout: list[Any] = []
+    arrays: list[Any] = []
+    for item in items:
+        if _is_traced(item):
+            arrays.append(astype_op(item, dtype=np.dtype(np.intp)))
+            layout.append(item.shape)
+        else:
+            of_item, packed, _ = advanced(simplified(item))
+            layout.extend(of_item)
+            if packed.size or any(type(part) is tuple for part in of_item):
+                arrays.append(packed)
+    if len(arrays) > 1:
+        ravel = FUNCTIONS[np.ravel]
+        arrays = [FUNCTIONS[np.concatenate]([ravel(array) for array in arrays])]
+    return index_op(x, arrays[0], layout=tuple(layout), unique=False)
+
+
 def _getitem(x: Tensor, index: Any) -> Any:
     """Index a tensor in any of NumPy's ways: what native code does not do by itself."""
+    if any(map(_is_traced, items := index if type(index) is tuple else (index,))):
+        return _getitem_traced(x, items)
     if type(index) is np.ndarray and index.dtype.kind == "i" and index.ndim:
         packed = np.array(index, dtype=np.intp, order="C")
         layout: Layout = (packed.shape,)
@@ -346,7 +372,13 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     """Pick elements along an axis, as `numpy.take`."""
     if out is not None:
         raise TypeError("take() takes no out= in jitgrad: a recorded operation makes a new tensor.")
-    a, indices = asarray(a), plain(indices)
+    a = asarray(a)
+    if _is_traced(indices) and mode == "raise":
+        if axis is None:
+            a, axis = FUNCTIONS[np.ravel](a), 0
+        axis = normalize_axis_index(axis, a.ndim)
+        return _getitem_traced(a, (*(slice(None),) * axis, indices))
+    indices = plain(indices)
     if type(a) is not Tensor:
         return np.take(a, indices, axis, mode=mode)
     if axis is None:
@@ -382,13 +414,15 @@ def along_axis(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Array, 
 @answers(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     """Pick along an axis by an index array of the same number of axes, as `numpy.take_along_axis`."""
-    arr, indices = asarray(arr), np.asarray(plain(indices))
+    arr = asarray(arr)
+    indices = indices if _is_traced(indices) else np.asarray(plain(indices))
     if axis is None:
         if indices.ndim != 1:
             raise ValueError("when axis=None, `indices` must have a single dimension.")
         arr, axis = FUNCTIONS[np.ravel](arr), 0
     axis = normalize_axis_index(axis, arr.ndim)
-    return arr[along_axis(arr.shape, indices, axis)]
+    index = along_axis(arr.shape, indices, axis)
+    return _getitem_traced(arr, index) if _is_traced(indices) else arr[index]
 
 
 @answers(np.compress)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from jitgrad.core import native
-from jitgrad.core.op import FUNCTIONS, REGISTRY, Array, Op, recording_tape
+from jitgrad.core.op import FUNCTIONS, REGISTRY, Array, Op, recorded, recording_tape
 from jitgrad.core.protocol import answers, method, plain
 from jitgrad.core.tensor import Tensor, constant
 from jitgrad.ops.casting import asarray, astype
@@ -178,7 +178,7 @@ def _laid_out(op: Op, parts: list[Any], params: dict[str, Any]) -> Any:
     handle = native.join(op.index, tuple(parts), out, params)
     if handle is None:
         tape = recording_tape(parts)
-        if tape is None or out.dtype.kind not in "fc":
+        if tape is None or not recorded(tape, out):
             return constant(out)
         handle = op.record(tape, parts, arrays, out, params)
     return handle

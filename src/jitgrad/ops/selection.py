@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgrad.core.capture import capture_of
 from jitgrad.core.elementwise import Elementwise, elementwise
-from jitgrad.core.op import Array, Op
+from jitgrad.core.op import REGISTRY, Array, Op
 from jitgrad.core.protocol import answers, method, plain
 from jitgrad.core.samples import uniform
 from jitgrad.core.shapes import translated
@@ -167,7 +167,7 @@ def _clip(a: Any, low: Any, high: Any) -> Any:
             raise translated(error, "clip", (a, low, high)) from None
     a = asarray(a)
     if low is None and high is None:
-        return positive.call(a) if a.dtype.kind in "fc" else constant(a._value.copy())
+        return positive.call(a) if a.dtype.kind in "fc" else REGISTRY["clone"](a)
     if high is None:
         return maximum.call(a, low)
     if low is None:
@@ -228,5 +228,5 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     if not copy:
         raise TypeError("nan_to_num of a Tensor takes no copy=False: its results are new tensors")
     if x.dtype.kind not in "fc":
-        return constant(x._value)
+        return REGISTRY["clone"](x)
     return nan_to_num_op(x, nan=nan, posinf=posinf, neginf=neginf)

@@ -31,7 +31,7 @@ from jitgrad.machine.program import GUARD, Program, program_of
 from jitgrad.transforms.surroundings import Surroundings
 from jitgrad.transforms.trace import NAMESPACE, flatten
 
-__all__ = ["CacheInfo", "Jitted", "Trace", "jit", "traced"]
+__all__ = ["CacheInfo", "Captured", "Jitted", "Result", "Static", "Trace", "captured", "is_traced", "jit", "traced"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,19 +53,19 @@ class CacheInfo(NamedTuple):
     currsize: int
 
 
-class _Result:
+class Result:
     """How the result of a traced function is put together."""
 
     __slots__ = ("leaves", "spec")
 
     def __init__(self, leaves: list[Any], spec: optree.PyTreeSpec) -> None:
-        self.leaves = leaves  # for each, the number of the output it is, or a `_Static`
+        self.leaves = leaves  # for each, the number of the output it is, or a `Static`
         self.spec = spec
 
     def of(self, outputs: Sequence[Array]) -> Any:
         """Return the result that consists of these outputs."""
         leaves = [
-            leaf.value if type(leaf) is _Static else outputs[leaf][()] if not outputs[leaf].ndim else outputs[leaf]
+            leaf.value if type(leaf) is Static else outputs[leaf][()] if not outputs[leaf].ndim else outputs[leaf]
             for leaf in self.leaves
         ]
         return leaves[0] if self.spec.is_leaf() else optree.tree_unflatten(self.spec, leaves)
@@ -78,7 +78,7 @@ class _Result:
         def add(spec: optree.PyTreeSpec) -> bool:
             if spec.is_leaf():
                 leaf = next(leaves)
-                words.append((L.FORM_OBJECT, leaf.value) if type(leaf) is _Static else (L.FORM_OUTPUT, leaf))
+                words.append((L.FORM_OBJECT, leaf.value) if type(leaf) is Static else (L.FORM_OUTPUT, leaf))
                 return True
             if spec.type is type(None):
                 words.append((L.FORM_OBJECT, None))
@@ -91,7 +91,7 @@ class _Result:
         return words if add(self.spec) and len(words) <= L.FORM_DEPTH else None
 
 
-class _Static:
+class Static:
     """A part of a result that is no array: it is the same whenever the trace is good."""
 
     __slots__ = ("value",)
@@ -106,7 +106,7 @@ class Trace:
     __slots__ = ("path", "plan", "program", "result", "snapshots", "surroundings")
 
     def __init__(
-        self, program: Program, result: _Result, surroundings: Surroundings, snapshots: list[tuple[Array, Array]]
+        self, program: Program, result: Result, surroundings: Surroundings, snapshots: list[tuple[Array, Array]]
     ) -> None:
         self.program = program
         self.plan = Plan(program)
@@ -151,27 +151,30 @@ def _entered(leaf: Any, tape: Tape, capture: Capture) -> Tensor:
     return on_tape(array, tape, value)
 
 
-def traced(
-    f: Callable[..., Any], call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any], args: tuple[Any, ...] = ()
-) -> tuple[Trace, Any]:
-    """Trace a function; return the trace and the function's result.
+class Captured(NamedTuple):
+    """What `captured` returns."""
 
-    ``call`` calls ``f`` with arguments made of the tensors that stand for ``leaves``.
-    """
+    program: Program  # as it was recorded
+    result: Result
+    value: Any  # what the function returned
+    capture: Capture
+
+
+def captured(call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any]) -> Captured:
+    """Record what a function does with tensors that stand for ``leaves``."""
     tape = Tape()
     capture = Capture()
     tape.capture_all(capture)
     try:
         with context.tracing(tape), context.recording(True):
             inputs = [_entered(leaf, tape, capture) for leaf in leaves]
-            out = call(inputs)
-            out_leaves, spec = flatten(out)
+            out_leaves, spec = flatten(call(inputs))
             parts: list[Any] = []
             outputs: list[int] = []
             values: list[Array] = []
             for leaf in out_leaves:
                 if not isinstance(leaf, (Tensor, np.ndarray)):
-                    parts.append(_Static(leaf))
+                    parts.append(Static(leaf))
                     continue
                 parts.append(len(outputs))
                 on = type(leaf) is Tensor and leaf._tape is tape and leaf._vid >= 0
@@ -179,15 +182,26 @@ def traced(
                 values.append(leaf._value if type(leaf) is Tensor else leaf)
     finally:
         tape.end()
-    result = _Result(parts, spec)
-    handed = result.of([np.array(value) for value in values])
+    result = Result(parts, spec)
+    value = result.of([np.array(value) for value in values])
     capture.settle()
+    program = program_of(tape, capture, [tensor._vid for tensor in inputs], outputs)
+    return Captured(program, result, value, capture)
+
+
+def traced(
+    f: Callable[..., Any], call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any], args: tuple[Any, ...] = ()
+) -> tuple[Trace, Any]:
+    """Trace a function; return the trace and the function's result.
+
+    ``call`` calls ``f`` with arguments made of the tensors that stand for ``leaves``; ``args`` are all of them.
+    """
+    program, result, value, capture = captured(call, leaves)
     surroundings = Surroundings(f, args)  # as the function has left them
     snapshots = []
     if _computed_outside(capture, surroundings):
         snapshots = [(array, array.copy()) for array in surroundings.arrays.values()]
-    program = optimised(program_of(tape, capture, [tensor._vid for tensor in inputs], outputs))
-    return Trace(program, result, surroundings, snapshots), handed
+    return Trace(optimised(program), result, surroundings, snapshots), value
 
 
 def _computed_outside(capture: Capture, surroundings: Surroundings) -> bool:

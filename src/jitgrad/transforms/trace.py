@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import Token
 from typing import Any, Self
 
 import numpy as np
@@ -66,9 +68,21 @@ class Session:
     A context manager: operations are recorded inside the block. The tape is chosen by the arguments.
     """
 
-    __slots__ = ("_enabled", "_held", "_token", "end_row", "first_row", "first_value", "inputs", "nested", "tape")
+    __slots__ = (
+        "_enabled",
+        "_held",
+        "_open",
+        "_token",
+        "end_row",
+        "first_row",
+        "first_value",
+        "inputs",
+        "nested",
+        "tape",
+    )
 
     def __init__(self, arguments: Sequence[Any]) -> None:
+        self._open = False
         tape = trace.current_trace()
         self.nested = True
         if tape is None:
@@ -81,6 +95,8 @@ class Session:
         self.first_row = len(tape) if self.nested else 0
         self.first_value = tape.count if self.nested else 0
         self.end_row = 0
+        self._token: Token[Tape | None] | None = None
+        self._enabled: AbstractContextManager[None] | None = None
         self.inputs: list[int] = []
         self._held: list[Anchor] = []
 
@@ -88,6 +104,7 @@ class Session:
         """Start recording."""
         tape = self.tape
         tape.locked += 1
+        self._open = True
         self._enabled = None if trace.grad_enabled() else trace.recording(True)
         if self._enabled is not None:
             self._enabled.__enter__()
@@ -96,13 +113,27 @@ class Session:
 
     def __exit__(self, *error: object) -> None:
         """Stop recording, whatever has happened."""
+        self._close()
+
+    def __del__(self) -> None:
+        """Close what a ^C, in the very moment when it was to be closed, has left open."""
+        if self._open:
+            if self._token is not None:
+                self._token = None
+                trace.abandon(self.tape)
+            self._close()
+
+    def _close(self) -> None:
         tape = self.tape
-        tape.locked -= 1
         if self._token is not None:
             trace.stop(self._token)
+            self._token = None
             tape.end()
         if self._enabled is not None:
-            self._enabled.__exit__(None, None, None)
+            enabled, self._enabled = self._enabled, None
+            enabled.__exit__(None, None, None)
+        tape.locked -= 1
+        self._open = False
         if self.nested and not tape.locked:
             tape.catch_up()
 
