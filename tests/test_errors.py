@@ -298,8 +298,14 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
         "a tape was recorded with an argument of type float64[3], and got float32[3].",
         ["convert"],
     ),
-    (errors.TapeError.guard(None), "a tape cannot be replayed on these values: Python has looked at one while it "
-     "was recorded, and it is another now.", ["jit(f)", "where"]),
+    (
+        errors.TapeError.guard(None),
+        (
+            "a tape cannot be replayed on these values: Python has looked at one while it was recorded, "
+            "and it is another now."
+        ),
+        ["jit(f)", "where"],
+    ),
     (errors.TapeError.keywords(["n"]), "trace(f) takes positional arguments only, and got n.", ["partial"]),
     (
         errors.TapeError.leaf(str),

@@ -37,14 +37,16 @@ def test_replays() -> None:
         found, wanted = tape(PARAMS, X * k), model(PARAMS, X * k)
         np.testing.assert_allclose(found["loss"], wanted["loss"], rtol=1e-14)
         np.testing.assert_allclose(found["hidden"][0], wanted["hidden"][0], rtol=1e-14)
-        assert found["hidden"][1] is None and found["name"] == "model"
+        assert found["hidden"][1] is None
+        assert found["name"] == "model"
 
 
 def test_is_printed_with_types_and_lines() -> None:
     tape = jg.trace(lambda x: np.sum(x * 2.0))(X)
     first, second, third, last = str(tape).splitlines()
     assert first == "%0: float64[3] = input"
-    assert second.startswith("%2: float64[3] = multiply %0 2.0") and "# test_tape.py:" in second
+    assert second.startswith("%2: float64[3] = multiply %0 2.0")
+    assert "# test_tape.py:" in second
     assert third.startswith("%3: float64[] = sum %2 [axes=(0,), keepdims=False]")
     assert last == "return %3"
     assert repr(tape) == "<Tape of 2 instructions (float64[3])>"

@@ -655,7 +655,8 @@ class JitTypeError(JitgradError, TypeError):
         """A static argument that cannot be looked up."""
         return cls(
             "A compiled function got an argument that is neither a number, an array, nor hashable.\n"
-            "It cannot be looked up whether there is a trace for it: register its class as a container (jitgrad.register_dataclass), or define its __hash__ and __eq__."
+            "It cannot be looked up whether there is a trace for it: register its class as a "
+            "container (jitgrad.register_dataclass), or define its __hash__ and __eq__."
         )
 
     @classmethod
@@ -755,8 +756,9 @@ class RetraceWarning(UserWarning):
         """The value that Python looks at is seldom the same."""
         return cls(
             f"{name} has been traced {n_traces} times for arguments of the same shapes and dtypes.\n"
-            f"What Python does depends on a value at {where}, and each outcome is a trace of its own: where that makes it slow, choose "
-            "with jitgrad.numpy.where instead of if, or leave that part outside of the compiled function."
+            f"What Python does depends on a value at {where}, and each outcome is a trace of its "
+            "own: where that makes it slow, choose with jitgrad.numpy.where instead of if, or leave that part outside "
+            "of the compiled function."
         )
 
 

@@ -129,13 +129,13 @@ class Tape:
             return results, pullback(tuple(bars))
 
         bars = [self._sample(value) for value in outputs]
-        return self._derived(pull, bars, optree.tree_structure(tuple(bars), namespace=""))
+        return self._derived(pull, bars, _tuple_of(len(bars)))
 
     def jvp(self) -> Tape:
         """Return the tape of the function ``(*args, tangents) -> (result, tangents of the result)``.
 
-        ``tangents`` is a tuple with one array for each float or complex array among the arguments; so is what comes back
-        for each array of the result.
+        ``tangents`` is a tuple with one array for each float or complex array among the arguments; so is what comes
+        back for each array of the result.
 
         Examples
         --------
@@ -156,7 +156,7 @@ class Tape:
             return jvp(of, tuple([leaves[place] for place in varying]), tuple(moves))
 
         moves = [self._sample(self._program.inputs[place]) for place in varying]
-        return self._derived(push, moves, optree.tree_structure(tuple(moves), namespace=""))
+        return self._derived(push, moves, _tuple_of(len(moves)))
 
     def _varying(self) -> list[int]:
         """The places of the inputs that derivatives are taken by."""
@@ -181,7 +181,7 @@ class Tape:
         arguments = optree.treespec_tuple((*self._arguments.children(), spec))
         parts: list[Any] = list(self._result.leaves)
         rest = list(range(n_outputs, len(program.outputs)))
-        pair = optree.treespec_tuple((self._result.spec, optree.tree_structure(tuple(rest))))
+        pair = optree.treespec_tuple((self._result.spec, _tuple_of(len(rest))))
         del result
         return Tape(reduced(program), arguments, Result([*parts, *rest], pair))
 
@@ -221,7 +221,9 @@ class Tape:
             "inputs": list(program.inputs),
             "outputs": list(program.outputs),
             "weak": sorted(program.weak),
-            "constants": [[value, encode(constant)] for value, constant in {**program.constants, **program.arrays}.items()],
+            "constants": [
+                [value, encode(constant)] for value, constant in {**program.constants, **program.arrays}.items()
+            ],
             "instructions": [
                 [i.op.name, list(i.operands), list(i.results), encode(i.params)] for i in program.instructions
             ],
@@ -231,7 +233,8 @@ class Tape:
         }
         text = np.frombuffer(json.dumps(described).encode(), np.uint8)
         with open(path, "wb") as file:
-            np.savez(file, tape=text, **{f"a{k}": array for k, array in enumerate(arrays)})
+            named: dict[str, Any] = {f"a{k}": array for k, array in enumerate(arrays)}
+            np.savez(file, tape=text, **named)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Tape:
@@ -266,6 +269,10 @@ class Tape:
         return Tape(program, _spec(described["arguments"]), Result(parts, _spec(described["result"])))
 
 
+def _tuple_of(n: int) -> optree.PyTreeSpec:
+    return flatten((0.0,) * n)[1]
+
+
 class _Tracer(Generic[P]):
     """What `trace` returns: called with arguments, it gives a tape."""
 
@@ -283,7 +290,8 @@ class _Tracer(Generic[P]):
                 raise TapeError.leaf(type(leaf))
 
         def call(tensors: Sequence[Any]) -> Any:
-            return self._f(*optree.tree_unflatten(spec, tensors))
+            f: Callable[..., Any] = self._f
+            return f(*optree.tree_unflatten(spec, tensors))
 
         program, result, *_ = captured(call, leaves)
         return Tape(reduced(program), spec, result)
@@ -347,10 +355,8 @@ def listing(program: Program) -> str:
             return repr(constant)
         return f"%{value}"
 
-    for value in program.inputs:
-        lines.append((f"%{value}: {program.types[value]} = input", ""))
-    for value in program.arrays:
-        lines.append((f"%{value}: {program.types[value]} = array from outside", ""))
+    lines += [(f"%{value}: {program.types[value]} = input", "") for value in program.inputs]
+    lines += [(f"%{value}: {program.types[value]} = array from outside", "") for value in program.arrays]
     for value, constant in program.constants.items():
         if name(value).startswith("%"):
             lines.append((f"%{value}: {program.types[value]} = constant {_short(constant)}", ""))
@@ -454,7 +460,7 @@ def _structure(spec: optree.PyTreeSpec) -> Any:
         return [spec.type.__name__, *children]
     if spec.type is dict and all(isinstance(key, str) for key in spec.entries()):
         return ["dict", *zip(spec.entries(), children, strict=True)]
-    raise TapeError.container(spec.type)
+    raise TapeError.container(spec.type or object)
 
 
 def _spec(described: Any) -> optree.PyTreeSpec:

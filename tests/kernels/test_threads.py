@@ -47,7 +47,8 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype: type) -> None:
     assert gx.dtype == gy.dtype == dtype
     for other, (hx, hy) in results[1:]:
         assert other.tobytes() == value.tobytes()
-        assert hx.tobytes() == gx.tobytes() and hy.tobytes() == gy.tobytes()
+        assert hx.tobytes() == gx.tobytes()
+        assert hy.tobytes() == gy.tobytes()
 
 
 def test_parts_meet_without_a_gap() -> None:
@@ -174,7 +175,10 @@ def address(array: np.ndarray) -> int:
 def test_memory_is_used_again_only_when_its_last_view_has_died() -> None:
     shape = (7, threads.LARGE)
     first = memory.empty(shape, np.dtype(np.float64))
-    assert first.shape == shape and first.dtype == np.float64 and first.flags.c_contiguous and first.flags.writeable
+    assert first.shape == shape
+    assert first.dtype == np.float64
+    assert first.flags.c_contiguous
+    assert first.flags.writeable
     place = address(first)
     view = first[3:].T
     del first

@@ -98,7 +98,8 @@ def test_trees_in_and_out() -> None:
     for _ in range(3):
         out = f({"w": X, "b": (X[0], X[1:])}, 2.0, shift=np.float64(1.0))
         np.testing.assert_array_equal(out["sum"], X * 2.0 + 1.0)
-        assert isinstance(out["pair"], Pair) and out["pair"].a == X[0]
+        assert isinstance(out["pair"], Pair)
+        assert out["pair"].a == X[0]
         np.testing.assert_array_equal(out["pair"].b[0], X[1:])
         assert out["pair"].b[1:] == [None, "name"]
     assert f.cache_info().misses == 1
@@ -161,7 +162,8 @@ def test_shapes_dtypes_and_structure_have_traces_of_their_own() -> None:
             out = compiled(x)
             expected = np.asarray(x) * 2.0 if not isinstance(x, float) else np.float64(x * 2.0)
             np.testing.assert_array_equal(out, expected)
-            assert out.dtype == expected.dtype and type(out) in (np.ndarray, type(expected[()]))
+            assert out.dtype == expected.dtype
+            assert type(out) in (np.ndarray, type(expected[()]))
     assert runs == [9]
     compiled.cache_clear()
     assert compiled.cache_info() == (0, 0, 256, 0)
@@ -327,7 +329,9 @@ def test_other_looks_at_values() -> None:
 
 
 def test_traced_integers_are_indices() -> None:
-    f, runs = counted(lambda x, i, j: (x[i], x[i, j], np.take(x, j, 1), np.take_along_axis(x, i[:, None], 0), x[:, i[0]]))
+    f, runs = counted(
+        lambda x, i, j: (x[i], x[i, j], np.take(x, j, 1), np.take_along_axis(x, i[:, None], 0), x[:, i[0]])
+    )
     compiled = jg.jit(f)
     total = jg.jit(jg.grad(lambda x, i, j: sum(np.sum(part) ** 2 for part in f(x, i, j))))
     x = np.arange(12.0).reshape(4, 3)
@@ -348,8 +352,8 @@ def test_missing_over_and_over_is_told_once_with_the_line() -> None:
 
     compiled = jg.jit(f)
     with pytest.warns(RetraceWarning, match=r"f has been traced 8 times.*\n.*test_jit.py:\d+ in .*f") as told:
-        for k in range(100):
-            assert compiled(float(k)) == float(k) ** 2
+        results = [compiled(float(k)) for k in range(100)]
+    assert results == [float(k) ** 2 for k in range(100)]
     assert len([w for w in told if w.category is RetraceWarning]) == 1
     assert told[0].filename == __file__
     assert compiled.cache_info().currsize <= 64
@@ -379,7 +383,7 @@ def test_an_escaped_tensor_is_told() -> None:
         kept[0] + 1.0
 
 
-# -- what a function reads beside its arguments -------------------------------------------------------------------------
+# -- what a function reads beside its arguments -----------------------------------------------------------------
 
 SCALE = 2.0
 DATA = np.ones(3)
@@ -470,7 +474,7 @@ def test_tensors_that_are_closed_over() -> None:
         jg.jit(lambda x: np.sum(x * w))(np.ones(3))
 
 
-# -- threads, memory, life -----------------------------------------------------------------------------------------------
+# -- threads, memory, life -------------------------------------------------------------------------------------
 
 
 def test_many_threads_at_once() -> None:
@@ -494,12 +498,14 @@ def test_many_threads_at_once() -> None:
 
 
 def test_a_compiled_function_goes_with_its_last_reference() -> None:
-    data = np.ones(3)
-    gone = weakref.ref(data)
-    compiled = jg.jit(lambda x: x * data)
-    for _ in range(3):
-        compiled(X)
-    del data, compiled
+    def used() -> weakref.ref[Any]:
+        data = np.ones(3)
+        compiled = jg.jit(lambda x: x * data)
+        for _ in range(3):
+            compiled(X)
+        return weakref.ref(data)
+
+    gone = used()
     gc.collect()
     assert gone() is None
 
@@ -550,8 +556,7 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype: type, n: int) -> 
         results = []
         for count in (2, 1, 3, 2):
             jg.set_num_threads(count)
-            for _ in range(2):
-                results.append(compiled(x, y))
+            results += [compiled(x, y) for _ in range(2)]
     finally:
         jg.set_num_threads(before)
     wanted = jg.value_and_grad(loss, argnums=(0, 1))(x, y)
@@ -560,7 +565,7 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype: type, n: int) -> 
     np.testing.assert_allclose(value, wanted[0], rtol=1e-10 if dtype is np.float64 else 1e-3)
     np.testing.assert_allclose(gx, wanted[1][0], rtol=rtol, atol=rtol)
     np.testing.assert_allclose(gy, wanted[1][1], rtol=rtol, atol=rtol)
-    assert gx.dtype == dtype and value.dtype == dtype
+    assert gx.dtype == value.dtype == dtype
     for other, (hx, hy) in results[2:]:
         assert other.tobytes() == value.tobytes()
-        assert hx.tobytes() == gx.tobytes() and hy.tobytes() == gy.tobytes()
+        assert (hx.tobytes(), hy.tobytes()) == (gx.tobytes(), gy.tobytes())

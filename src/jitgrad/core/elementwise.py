@@ -200,9 +200,10 @@ class Elementwise(Op):
 
         def build() -> Callable[..., Any]:
             arguments = ", ".join(self.operands or ())
-            namespace = {"scalar": self.scalar}
+            namespace: dict[str, Any] = {"scalar": self.scalar}
             exec(f"def function({arguments}):\n    return scalar({arguments})", namespace)
-            return namespace["function"]
+            function: Callable[..., Any] = namespace["function"]
+            return function
 
         letters = letter * (len(self.operands or ()) + 1)
         return symbol, fingerprint, lambda: compiler.assembly_of(f"{symbol}_{fingerprint}", build, letters)

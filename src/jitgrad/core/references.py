@@ -32,10 +32,10 @@ def is_alone(array: np.ndarray[Any, Any]) -> bool:
     """Tell whether only our caller, with one variable, holds an array and its memory."""
     if holders(array) > 2:  # the caller's variable and ours
         return False
-    base = array.base
+    base: Any = array.base
     if isinstance(base, Block) or (type(base) is np.ndarray and base.flags.owndata):
         return holders(base) == 2  # ours and the array's
-    return array.flags.owndata
+    return bool(array.flags.owndata)
 
 
 _SAMPLES = 64

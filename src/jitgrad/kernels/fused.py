@@ -1,4 +1,4 @@
-"""Fused kernels: a chain of elementwise operations, and sums of it, as one loop that keeps what is between in registers.
+"""Fused kernels: a chain of elementwise operations, and sums of it, as one loop that keeps the rest in registers.
 
 Written in LLVM's assembly, around the scalar functions of the ops as Numba has compiled them: Numba's own front
 end would take twenty times as long. A kernel has NumPy's inner-loop signature, as every other: inputs, outputs, sums.
@@ -224,7 +224,7 @@ class _Writer:
         self("}")
         self("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         self.lines += self.declared.values()
-        self('!0 = distinct !{!0, !2, !3}')
+        self("!0 = distinct !{!0, !2, !3}")
         self("!1 = distinct !{}")
         self('!2 = !{!"llvm.loop.parallel_accesses", !1}')
         self('!3 = !{!"llvm.loop.vectorize.enable", i1 true}')

@@ -43,10 +43,10 @@ __all__ = ["KERNELS", "add_up", "bind", "part", "replay", "run"]
 def _differ(x, y, n):
     p = pointer_u1(x)
     q = pointer_u1(y)
-    for i in range(n):
-        if p[i] != q[i]:
-            return True
-    return False
+    i = 0
+    while i < n and p[i] == q[i]:
+        i += 1
+    return i < n
 
 
 @inline

@@ -147,4 +147,3 @@ class NativeCall:
     def _check(self, holder: Any, key: Any, seen: Any) -> tuple[int, int, int]:
         self._held += [holder, key, seen]
         return id(holder), 0 if key is None else id(key), id(seen)
-

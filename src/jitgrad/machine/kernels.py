@@ -30,7 +30,8 @@ def address_of(name: str, dtype: np.dtype[Any] | None = None) -> int:
     def build() -> Callable[..., Any]:
         from jitgrad.kernels import rows
 
-        return rows.KERNELS[full]()
+        kernel: Callable[..., Any] = rows.KERNELS[full]()
+        return kernel
 
     return compiler.address_of(f"row_{full}_{_sources()}", build)
 

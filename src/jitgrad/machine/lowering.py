@@ -65,9 +65,7 @@ def _strides(array: Array, shape: tuple[int, ...]) -> Sequence[int]:
 class Builder:
     """Collects the rows of one instruction."""
 
-    def __init__(
-        self, number: Callable[[float, np.dtype[Any]], Place], buffer: Callable[[Array], Place]
-    ) -> None:
+    def __init__(self, number: Callable[[float, np.dtype[Any]], Place], buffer: Callable[[Array], Place]) -> None:
         self.rows: list[Row] = []
         self._number = number
         self._buffer = buffer
@@ -148,14 +146,16 @@ class Builder:
         extent = lengths[-1] if lengths[-1] <= LONGEST_UNROLLED else 0
         operations = params["operations"]
         loop = Loop(
-            tuple([
-                (x.array.dtype.char, layout_of(step, x.array.itemsize)) for x, step in zip(xs, inner, strict=False)
-            ]),
+            tuple(
+                [(x.array.dtype.char, layout_of(step, x.array.itemsize)) for x, step in zip(xs, inner, strict=False)]
+            ),
             operations,
-            tuple([
-                (number, layout_of(step, out.array.itemsize) if lengths[-1] > 1 else "c")
-                for number, out, step in zip(params["outputs"], outs, inner[len(xs) :], strict=False)
-            ]),
+            tuple(
+                [
+                    (number, layout_of(step, out.array.itemsize) if lengths[-1] > 1 else "c")
+                    for number, out, step in zip(params["outputs"], outs, inner[len(xs) :], strict=False)
+                ]
+            ),
             params["sums"],
             extent,
         )

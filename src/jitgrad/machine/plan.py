@@ -8,7 +8,6 @@ it stops only at steps that need Python, and at guards.
 from __future__ import annotations
 
 import functools
-import functools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -133,9 +132,7 @@ class Plan:
     def _fused(self, instruction: Instruction) -> None:
         n_outputs = len(instruction.params["outputs"])
         xs = [self._places[value] for value in instruction.operands]
-        results = [
-            self._empty("output" if value in self._outputs else "arena", value) for value in instruction.results
-        ]
+        results = [self._empty("output" if value in self._outputs else "arena", value) for value in instruction.results]
         builder = Builder(self._number, self._buffer)
         builder.fused(xs, results[:n_outputs], results[n_outputs:], instruction.params)
         for row in builder.rows:

@@ -124,9 +124,7 @@ class Program:
             self._uniform[value] = found
         return self._uniform[value]
 
-    def with_instructions(
-        self, instructions: list[Instruction], outputs: tuple[int, ...] | None = None
-    ) -> Program:
+    def with_instructions(self, instructions: list[Instruction], outputs: tuple[int, ...] | None = None) -> Program:
         """Return a program of other instructions over the same values."""
         return Program(
             self.types,

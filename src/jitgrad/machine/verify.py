@@ -20,10 +20,14 @@ def verify(program: Program) -> None:
     for index, instruction in enumerate(program.instructions):
         for value in instruction.operands:
             if value not in known:
-                raise ValueError(f"instruction {index} ({instruction.op.name}) uses %{value}, which nothing has defined")
+                raise ValueError(
+                    f"instruction {index} ({instruction.op.name}) uses %{value}, which nothing has defined"
+                )
         for value in instruction.results:
             if value in known:
-                raise ValueError(f"instruction {index} ({instruction.op.name}) defines %{value}, which is there already")
+                raise ValueError(
+                    f"instruction {index} ({instruction.op.name}) defines %{value}, which is there already"
+                )
             if not 0 <= value < n:
                 raise ValueError(f"instruction {index} ({instruction.op.name}) defines %{value}, which has no type")
             known.add(value)

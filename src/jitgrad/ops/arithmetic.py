@@ -12,7 +12,7 @@ from jitgrad.core.elementwise import Elementwise, elementwise
 from jitgrad.core.op import Op
 from jitgrad.core.protocol import answers, method, operator
 from jitgrad.core.samples import uniform
-from jitgrad.core.tensor import Tensor, constant
+from jitgrad.core.tensor import Tensor
 from jitgrad.core.types import ArrayType
 from jitgrad.errors import NoGradientError
 from jitgrad.ops.casting import real

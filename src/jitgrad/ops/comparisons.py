@@ -23,13 +23,13 @@ def _holds_tensor(value: Any) -> bool:
     return type(value) is Tensor
 
 
-_ARITY = {np.isclose: 2}
+_ARITY: dict[Callable[..., Any], int] = {np.isclose: 2}
 
 
 def elementwise_discrete(*numpy_functions: Callable[..., Any]) -> None:
     """Say of NumPy functions that their results do not vary: of tensors they are tensors on no tape."""
     for numpy_function in numpy_functions:
-        op = discrete_op(numpy_function, _ARITY.get(numpy_function) or getattr(numpy_function, "nin", 1))
+        op = discrete_op(numpy_function, _ARITY.get(numpy_function, getattr(numpy_function, "nin", 1)))
 
         def function(*args: Any, _numpy: Callable[..., Any] = numpy_function, _op: Op = op, **kwargs: Any) -> Any:
             try:

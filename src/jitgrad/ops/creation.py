@@ -75,7 +75,9 @@ def full_like(
 ) -> Any:
     """Return a new array filled with a value, of the shape and dtype of another, as `numpy.full_like`."""
     if type(fill_value) is not Tensor:
-        return _fresh(np.full_like(a._value if type(a) is Tensor else a, fill_value, dtype, order, subok, shape, **kwargs), a)
+        return _fresh(
+            np.full_like(a._value if type(a) is Tensor else a, fill_value, dtype, order, subok, shape, **kwargs), a
+        )
     model = asarray(a)
     value = astype(fill_value, model.dtype if dtype is None else dtype, copy=False)
     return clone(broadcast_to(value, model.shape if shape is None else shape))

@@ -13,7 +13,7 @@ from jitgrad.core.op import REGISTRY, Array, Op
 from jitgrad.core.protocol import answers, method, plain
 from jitgrad.core.samples import uniform
 from jitgrad.core.shapes import translated
-from jitgrad.core.tensor import Tensor, constant
+from jitgrad.core.tensor import Tensor
 from jitgrad.kernels import layout as L
 from jitgrad.ops.arithmetic import positive
 from jitgrad.ops.casting import asarray

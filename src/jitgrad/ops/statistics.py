@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgrad.core.elementwise import Elementwise, elementwise
 from jitgrad.core.op import Array, Op
-from jitgrad.core.protocol import answers, method, plain
+from jitgrad.core.protocol import answers, method
 from jitgrad.core.samples import uniform
 from jitgrad.core.types import ArrayType
 from jitgrad.ops.arithmetic import conjugate, divide, multiply, subtract

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from jitgrad.core import trace
 from jitgrad.core.capture import capture_of, observe
-from jitgrad.core.op import requires_grad
+from jitgrad.core.op import FUNCTIONS, requires_grad
 from jitgrad.core.protocol import method
 from jitgrad.core.tensor import Tensor
 from jitgrad.errors import DtypeError, ItemError, NonLeafError, NumpyConversionError
@@ -65,7 +65,7 @@ def _bool(self: Tensor) -> bool:
     if self._type.size != 1:
         raise ItemError.truth(self.shape)
     if capture_of(self) is not None and self.dtype != np.bool_:
-        return bool(observe(np.not_equal(self, 0)))  # what is looked at is no more than that
+        return bool(observe(FUNCTIONS[np.not_equal](self, 0)))  # what is looked at is no more than that
     return bool(observe(self).item())
 
 

@@ -1,7 +1,7 @@
 """`jit`: a function that is traced once for each kind of arguments, and replayed natively from then on.
 
-A trace is good for arguments of the same structure, shapes and dtypes, as long as its guards hold: what Python looked at
-while the function ran must be what it was. Where a guard misses, the function is traced again, and both traces are kept.
+A trace is good for arguments of the same structure, shapes and dtypes, as long as its guards hold: what Python looked
+at while the function ran must be what it was. Where a guard misses, the function is traced again, and both are kept.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from jitgrad.core.capture import Capture
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, on_tape
 from jitgrad.core.types import array_type
+from jitgrad.errors import JitTypeError, RetraceWarning
 from jitgrad.kernels import layout as L
 from jitgrad.machine.calls import NativeCall, Unsuitable
-from jitgrad.errors import JitTypeError, RetraceWarning
 from jitgrad.machine.passes import optimised
 from jitgrad.machine.plan import Missed, Plan
 from jitgrad.machine.program import GUARD, Program, program_of
 from jitgrad.transforms.surroundings import Surroundings
-from jitgrad.transforms.trace import NAMESPACE, flatten
+from jitgrad.transforms.trace import flatten
 
 __all__ = ["CacheInfo", "Captured", "Jitted", "Result", "Static", "Trace", "captured", "is_traced", "jit", "traced"]
 
@@ -173,13 +173,17 @@ def captured(call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any]) -> Cap
             outputs: list[int] = []
             values: list[Array] = []
             for leaf in out_leaves:
-                if not isinstance(leaf, (Tensor, np.ndarray)):
+                if type(leaf) is Tensor:
+                    values.append(leaf._value)
+                    on = leaf._tape is tape and leaf._vid >= 0
+                    outputs.append(leaf._vid if on else capture.enter(tape, leaf))
+                elif isinstance(leaf, np.ndarray):
+                    values.append(leaf)
+                    outputs.append(capture.enter(tape, leaf))
+                else:
                     parts.append(Static(leaf))
                     continue
-                parts.append(len(outputs))
-                on = type(leaf) is Tensor and leaf._tape is tape and leaf._vid >= 0
-                outputs.append(leaf._vid if on else capture.enter(tape, leaf))
-                values.append(leaf._value if type(leaf) is Tensor else leaf)
+                parts.append(len(outputs) - 1)
     finally:
         tape.end()
     result = Result(parts, spec)
@@ -248,9 +252,10 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function: replay its trace, if there is one for such arguments."""
-        return self._call(*args, **kwargs)
+        result: R = self._call(*args, **kwargs)
+        return result
 
-    def _call(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay, if it has been traced for such arguments."""
         leaves, spec, key = self._arguments(args, kwargs)
         if key is None:
@@ -349,7 +354,7 @@ class Jitted(Generic[P, R]):
             )
             args = tuple([arg for n, arg in enumerate(args) if n not in self._static_argnums])
             kwargs = {n: arg for n, arg in kwargs.items() if n not in self._static_argnames}
-        leaves, spec = optree.tree_flatten((args, kwargs), namespace=NAMESPACE)
+        leaves, spec = flatten((args, kwargs))
         dynamic: list[Any] = []
         kinds: list[Any] = []
         for leaf in leaves:

@@ -145,7 +145,7 @@ class Surroundings:
         if wrapped is not None:
             self._function(wrapped, args)
         if not isinstance(f, FunctionType):
-            called = getattr(type(f), "__call__", None)
+            called = inspect.getattr_static(type(f), "__call__", None)
             if isinstance(called, FunctionType) and not _is_library(called.__code__.co_filename):
                 self._code(called, (f, *args))
             return
@@ -195,9 +195,7 @@ class Surroundings:
             value = fetch()
             self._look(name, fetch, value, None)
 
-    def _look(
-        self, name: str, fetch: Callable[[], Any], value: Any, holder: tuple[Any, Any] | None
-    ) -> None:
+    def _look(self, name: str, fetch: Callable[[], Any], value: Any, holder: tuple[Any, Any] | None) -> None:
         if isinstance(value, ModuleType):
             return
         self.checks.append(_Check(name, fetch, value, holder))
@@ -278,4 +276,3 @@ def _is_stored(value: Any, attribute: str) -> bool:
 
 def _is_slot(found: Any) -> bool:
     return inspect.ismemberdescriptor(found)
-

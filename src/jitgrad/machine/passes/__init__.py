@@ -32,9 +32,7 @@ def optimised(program: Program, after_each: Callable[[Pass, Program], None] | No
     return _through((*PASSES, fuse), program, after_each)
 
 
-def _through(
-    passes: tuple[Pass, ...], program: Program, after_each: Callable[[Pass, Program], None] | None
-) -> Program:
+def _through(passes: tuple[Pass, ...], program: Program, after_each: Callable[[Pass, Program], None] | None) -> Program:
     for run in passes:
         program = run(program)
         if after_each is not None:

@@ -34,12 +34,12 @@ def key_of(value: Any) -> Hashable:
 def share_common(program: Program) -> Program:
     """Let the first of equal operations stand for all of them."""
     same: dict[int, int] = {}
-    seen: dict[Hashable, Instruction] = {}
+    known: dict[Hashable, int] = {}
     for value, constant in program.constants.items():
-        first = seen.setdefault(key_of(constant), value)  # type: ignore[arg-type]
-        if first is not value:
-            same[value] = first  # type: ignore[assignment]
-    seen.clear()
+        first = known.setdefault(key_of(constant), value)
+        if first != value:
+            same[value] = first
+    seen: dict[Hashable, Instruction] = {}
     kept: list[Instruction] = []
     for instruction in program.instructions:
         operands = instruction.operands

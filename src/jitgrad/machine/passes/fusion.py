@@ -181,13 +181,9 @@ class _Fuser:
         if instruction.params["keywords"]:
             return None
         operands = iter(instruction.operands)
-        arguments: list[Any] = []
-        for item in instruction.params["call"]:
-            arguments.append(next(operands) if item is OPERAND else item)
+        arguments = [next(operands) if item is OPERAND else item for item in instruction.params["call"]]
         letters = {
-            _LETTERS.get(self.types[value].dtype)
-            for value in instruction.operands
-            if value not in self.program.weak
+            _LETTERS.get(self.types[value].dtype) for value in instruction.operands if value not in self.program.weak
         }
         if len(letters) != 1 or None in letters:
             return None
@@ -308,7 +304,7 @@ class _Fuser:
             value = instruction.operands[0]
             inside[value] = inside.get(value, 0) + 1
         outputs = [value for value in number if used.get(value, 0) > inside.get(value, 0)]
-        last = (group.members[-1][0] if not group.sums else group.sums[-1])
+        last = group.members[-1][0] if not group.sums else group.sums[-1]
         params = {
             "operations": tuple(operations),
             "outputs": tuple([number[value] for value in outputs]),
@@ -324,4 +320,3 @@ class _Fuser:
 def fuse(program: Program) -> Program:
     """Make loops of groups of elementwise operations."""
     return _Fuser(program).run()
-
