@@ -359,6 +359,32 @@ def test_a_pullback_may_be_called_again_and_again() -> None:
     np.testing.assert_allclose(pullback(2.0 * np.ones(3))[0], 2.0 * first, rtol=1e-15)
 
 
+@pytest.mark.parametrize("size", [3, 5000, 70000])
+@pytest.mark.parametrize(
+    "f", [np.exp, lambda x: np.exp(x)[::-1], lambda x: (lambda y: (y, y[1:] * y[1:], x * x))(x * 2.0)]
+)
+def test_results_may_be_written_to_before_the_pullback(f: Any, size: int) -> None:
+    def with_aux(x: Any) -> Any:
+        out = f(x)
+        return out, out
+
+    x = np.linspace(-1.0, 1.0, size)
+    out, pullback, aux = jg.vjp(with_aux, x, has_aux=True)
+    bars = tuple(map(np.ones_like, out)) if isinstance(out, tuple) else np.ones_like(out)
+    (expected,) = pullback(bars)
+    for array in (*out, *aux) if isinstance(out, tuple) else (out, aux):
+        array[:] = 7.0
+    np.testing.assert_array_equal(pullback(bars)[0], expected)
+
+
+@pytest.mark.parametrize("size", [3, 70000])
+def test_tangents_are_not_the_users_arrays(size: int) -> None:
+    x, direction = np.zeros(size), np.ones(size)
+    _, (tangent, turned) = jg.jvp(lambda x: (x, x[::-1]), (x,), (direction,))
+    tangent[:] = turned[:] = 7.0
+    assert np.all(direction == 1.0)
+
+
 def test_results_are_not_the_users_arrays() -> None:
     """Writing to a gradient changes neither arguments nor other results, though all are one value."""
     x, g = X.copy(), np.ones(3)

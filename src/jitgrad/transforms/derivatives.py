@@ -35,6 +35,26 @@ def _outputs(tree: Any, session: Session) -> Any:
     return optree.tree_unflatten(spec, [result(leaf, session.nested) for leaf in leaves])
 
 
+def _owner(array: np.ndarray[Any, Any]) -> int:
+    """Return the id of what an array's memory belongs to."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return id(array if array.base is None else array.base)
+
+
+def _apart(tree: Any, session: Session) -> Any:
+    """What `_outputs` hands out, in memory that no later replay needs: its new owner may write to it."""
+    kept = set(map(_owner, session.tape.kept.values()))
+
+    def apart(leaf: Any) -> Any:
+        if type(leaf) is Tensor and not session.nested and leaf.ndim and _owner(leaf._value) in kept:
+            return leaf._value.copy()
+        return result(leaf, session.nested)
+
+    leaves, spec = flatten(tree)
+    return _unflatten(spec, [apart(leaf) for leaf in leaves])
+
+
 def _unflatten(spec: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
     return leaves[0] if spec.is_leaf() else optree.tree_unflatten(spec, leaves)
 
@@ -230,7 +250,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         session.hold()
         out, aux = _split_aux(out, has_aux, "vjp")
         leaves, out_spec = flatten(out)
-        handed = _outputs(out, session)
+        handed, aux = _apart(out, session), _apart(aux, session)
 
     def pullback(cotangents: Any) -> Any:
         bars, bar_spec = flatten(cotangents)
@@ -241,7 +261,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         keep = session.nested or any(type(bar) is Tensor for _, bar in seeds)
         return optree.tree_unflatten(spec, [result(bar, keep) for bar in grads])
 
-    return (handed, pullback, _outputs(aux, session)) if has_aux else (handed, pullback)
+    return (handed, pullback, aux) if has_aux else (handed, pullback)
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
@@ -290,7 +310,11 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
             found = reached.get(leaf._vid) if session.holds(leaf) else None
             if found is None:
                 found = np.zeros_like(leaf._value if type(leaf) is Tensor else np.asarray(leaf))
-            return result(found if type(found) is Tensor else np.asarray(found), session.nested)
+            if type(found) is Tensor or session.nested:
+                return result(found if type(found) is Tensor else np.asarray(found), session.nested)
+            if any(np.may_share_memory(found, bar) for bar in started.values()):  # the caller's own direction
+                found = found.copy()
+            return result(np.asarray(found), session.nested)
 
         moved = optree.tree_map(tangent_of, out, namespace=NAMESPACE)
         handed = _outputs(out, session)
