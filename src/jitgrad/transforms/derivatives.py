@@ -37,9 +37,10 @@ def _outputs(tree: Any, session: Session) -> Any:
 
 def _owner(array: np.ndarray[Any, Any]) -> int:
     """Return the id of what an array's memory belongs to."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return id(array if array.base is None else array.base)
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    return id(owner)
 
 
 def _apart(tree: Any, session: Session) -> Any:
