@@ -51,4 +51,19 @@ SECTIONS = {
             Row("elementwise", "memory", goals={"torch": 1.0}),
         ),
     ),
+    "compiled": Section(
+        title="Compiled value and gradient, float64",
+        base="jitgrad_jit",
+        tools=("jitgrad_jit", "jax_jit", "torch", "casadi", "numba", "numpy"),
+        rows=(
+            Row("rosenbrock", goals={"jax_jit": 10.0, "casadi": 0.5, "numba": 0.4}),
+            Row("chain", goals={"jax_jit": 4.0}),
+            Row("lotka_volterra", goals={"torch": 200.0, "casadi": 1.0}),
+            Row("scalar_loop", goals={"torch": 200.0, "casadi": 1.0}),
+            Row("elementwise", goals={"jax_jit": 2.0, "numba": 1 / 1.3}),
+            Row("mlp", goals={"jax_jit": 1.1, "torch": 1.1}),
+            Row("rosenbrock", "start", goals={"jax_jit": 1.0}),
+            Row("elementwise", "memory", goals={"jax_jit": 1.0}),
+        ),
+    ),
 }

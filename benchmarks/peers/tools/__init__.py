@@ -40,6 +40,7 @@ class ToolInfo(NamedTuple):
 
 TOOLS = {
     "jitgrad": ToolInfo("jitgrad", ("jitgrad",), "numpy_api:Jitgrad", records=True),
+    "jitgrad_jit": ToolInfo("jitgrad.jit", ("jitgrad",), "numpy_api:JitgradJit"),
     "autograd": ToolInfo("autograd", ("autograd",), "numpy_api:Autograd", records=True),
     "torch": ToolInfo("PyTorch eager", ("torch",), "torch_eager:Torch", records=True),
     "jax": ToolInfo("JAX un-jitted", ("jax",), "jax_cpu:Jax", records=True),

@@ -20,17 +20,27 @@ class Jitgrad:
             version = "(checkout)"
         self.versions = {"jitgrad": version}
 
-    def prepare(self, workload: Workload, inputs: Inputs) -> Call:
+    def transform(self, workload: Workload) -> Any:
         namespace, loss = self.namespace, workload.loss
 
         def function(*args: Any) -> Any:
             return loss(namespace, *args)
 
-        value_and_grad = self.library.value_and_grad(function, argnums=workload.argnums)
+        return self.library.value_and_grad(function, argnums=workload.argnums)
+
+    def prepare(self, workload: Workload, inputs: Inputs) -> Call:
+        value_and_grad = self.transform(workload)
         return lambda: value_and_grad(*inputs)
 
     def to_numpy(self, array: Any) -> Any:
         return array
+
+
+class JitgradJit(Jitgrad):
+    """``jitgrad.jit(jitgrad.value_and_grad(...))``, from the second call on."""
+
+    def transform(self, workload: Workload) -> Any:
+        return self.library.jit(super().transform(workload))
 
 
 class Autograd:

@@ -122,6 +122,10 @@ class Builder:
             self.rows.append(Row(kernels.address_of("over"), places, dims, (*sx, *so), kernel))
         return True
 
+    def buffer(self, shape: Sequence[int], like: Place) -> Place:
+        """Return memory for the instruction that is being lowered, of the dtype of ``like``."""
+        return self._buffer(np.empty(tuple(shape), like.array.dtype))
+
     def reshaped(self, place: Place, shape: Sequence[int], write: bool = False) -> Place:
         """Return a place in another shape: a view, or a copy in a buffer; to be written to, a buffer without one."""
         array = place.array.reshape(shape)

@@ -482,10 +482,18 @@ def _pad_rule(g: Any, *, widths: Widths) -> Any:
     return g[tuple([slice(before, g.shape[d] - after) for d, (before, after) in enumerate(widths)])]
 
 
+def _pad_rows(b: Any, xs: Any, out: Any, *, widths: Widths) -> bool:
+    inside = tuple(
+        [slice(before, length - after) for length, (before, after) in zip(out.array.shape, widths, strict=True)]
+    )
+    return bool(b.copy(b.number(0.0, out), out) and b.copy(xs[0], out.view(out.array[(*inside, ...)])))
+
+
 pad_op = Op(
     "pad",
     lambda x, *, widths: _padded(x, widths),
     ("x",),
+    rows=_pad_rows,
     rules={"x": _pad_rule},
     linear="each",
     node="ConstantPadNd",

@@ -333,10 +333,18 @@ def _extremum(ufunc: Any) -> Callable[..., Any]:
     return forward
 
 
+def _extremum_rows(kind: str, start: float) -> Callable[..., bool]:
+    def rows(b: Any, xs: Any, out: Any, *, axes: tuple[int, ...], keepdims: bool) -> bool:
+        return bool(b.copy(b.number(start, out), out) and b.reduce(kind, xs[0], out, axes))
+
+    return rows
+
+
 max_op: Op = Op(
     "max",
     _extremum(np.maximum),
     ("x",),
+    rows=_extremum_rows("max", -np.inf),
     rules={"x": _extremum_rule},
     node="Amax",
     samples=_reduction_samples(),
@@ -346,6 +354,7 @@ min_op: Op = Op(
     "min",
     _extremum(np.minimum),
     ("x",),
+    rows=_extremum_rows("min", np.inf),
     rules={"x": _extremum_rule},
     node="Amin",
     samples=_reduction_samples(),

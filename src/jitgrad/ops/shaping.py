@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -57,11 +58,17 @@ def _reshape_rule(g: Any, x_t: ArrayType) -> Any:
     return reshape_op(g, shape=x_t.shape)
 
 
+def _reshape_rows(b: Any, xs: Any, out: Any, *, shape: Shape) -> bool:
+    """Copy, where the operand is so laid out that the result cannot be a view of it."""
+    return bool(b.copy(xs[0], out.view(out.array.reshape(xs[0].array.shape))))
+
+
 def _reshaping(name: str, node: str, before: Shape, after: Shape) -> Op:
     return Op(
         name,
         lambda x, *, shape: np.reshape(x, shape),
         ("x",),
+        rows=_reshape_rows,
         rules={"x": _reshape_rule},
         linear="each",
         view=True,
@@ -139,6 +146,7 @@ clone = Op(
     "clone",
     lambda x: np.array(x, order="K"),
     ("x",),
+    rows=lambda b, xs, out: b.copy(xs[0], out),
     rules={"x": lambda g: g},
     linear="each",
     samples=lambda rng: [((rng.normal(size=(3, 4)),), {})],
@@ -445,10 +453,32 @@ def _roll(x: Array, *, shift: Shape, axis: Shape | None) -> Array:
     return x
 
 
+def _roll_rows(b: Any, xs: Any, out: Any, *, shift: tuple[int, ...], axis: tuple[int, ...] | None) -> bool:
+    x, target = xs[0].array, out.array
+    if axis is None:
+        x, target = x.reshape(-1), target.reshape(-1)
+        if not np.may_share_memory(x, xs[0].array):
+            return False
+    by = [0] * x.ndim
+    for amount, along in zip(shift, (0,) * len(shift) if axis is None else axis, strict=True):
+        by[along] += amount
+    halves = []  # of each axis: where its two parts come from, and go to
+    for amount, length in zip(by, x.shape, strict=True):
+        cut = amount % length if length else 0
+        parts = [(slice(0, length - cut), slice(cut, length)), (slice(length - cut, length), slice(0, cut))]
+        halves.append(parts if cut else parts[:1])
+    for half in itertools.product(*halves):
+        source, place = tuple([part[0] for part in half]), tuple([part[1] for part in half])
+        if not b.copy(xs[0].view(x[(*source, ...)]), out.view(target[(*place, ...)])):
+            return False
+    return True
+
+
 roll_op: Op = Op(
     "roll",
     _roll,
     ("x",),
+    rows=_roll_rows,
     rules={"x": lambda g, *, shift, axis: roll_op(g, shift=tuple([-by for by in shift]), axis=axis)},
     linear="each",
     samples=lambda rng: [

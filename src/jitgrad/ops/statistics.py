@@ -94,10 +94,30 @@ def _var_rule(g: Any, x: Any, x_t: ArrayType, *, axes: tuple[int, ...], ddof: fl
     return multiply(deviation, lift(multiply(g, 2.0 / freedom if freedom > 0 else np.nan), x_t, axes))
 
 
+def _var_rows(b: Any, xs: Any, out: Any, *, axes: tuple[int, ...], keepdims: bool, ddof: float) -> bool:
+    x = xs[0]
+    number = count_of(x.array, axes)
+    if number - ddof <= 0 or not out.array.size:
+        return False
+    kept = [1 if d in axes else length for d, length in enumerate(x.array.shape)]
+    mean, deviation = b.buffer(kept, out), b.buffer(x.array.shape, out)
+    return bool(
+        b.copy(b.number(0.0, out), mean)
+        and b.reduce("sum", x, mean, axes)
+        and b.elementwise(divide, (mean, b.number(float(number), out)), mean)
+        and b.elementwise(subtract, (x, mean), deviation)
+        and b.elementwise(multiply, (deviation, deviation), deviation)
+        and b.copy(b.number(0.0, out), out)
+        and b.reduce("sum", deviation, out, axes)
+        and b.elementwise(divide, (out, b.number(float(number - ddof), out)), out)
+    )
+
+
 var_op: Op = Op(
     "var",
     _var,
     ("x",),
+    rows=_var_rows,
     rules={"x": _var_rule},
     samples=lambda rng: [
         ((rng.normal(size=(3, 4, 2)),), {"axes": axes, "keepdims": keepdims, "ddof": ddof})

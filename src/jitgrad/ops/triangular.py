@@ -42,10 +42,16 @@ def _diagonal_embed(x: Array, *, offset: int, axis1: int, axis2: int, shape: tup
     return out
 
 
+def _diagonal_embed_rows(b: Any, xs: Any, out: Any, *, shape: tuple[int, ...], **which: int) -> bool:
+    place = out.view(out.array.diagonal(which["offset"], which["axis1"], which["axis2"]))
+    return bool(b.copy(b.number(0.0, out), out) and b.copy(xs[0], place))
+
+
 diagonal_embed_op: Op = Op(
     "diagonal_embed",
     _diagonal_embed,
     ("x",),
+    rows=_diagonal_embed_rows,
     rules={
         "x": lambda g, *, offset, axis1, axis2: diagonal_op(g, offset=offset, axis1=axis1, axis2=axis2),
     },
