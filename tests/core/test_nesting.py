@@ -198,3 +198,17 @@ def test_fixed_point_iteration_within_an_outer_gradient() -> None:
 
     assert math.isclose(jg.grad(root)(2.0), 0.5 / math.sqrt(2.0), rel_tol=1e-14)
     assert math.isclose(jg.grad(jg.grad(root))(2.0), -0.25 * 2.0**-1.5, rel_tol=1e-13)
+
+
+def test_results_of_an_inner_vjp_may_be_written_to_before_the_pullback() -> None:
+    def pulled(x: Any) -> Any:
+        out, pullback = jg.vjp(lambda v: v * v, x)
+        out *= 3.0
+        (bar,) = pullback(np.ones(3))
+        return np.sum(bar * bar) + np.sum(out)  # 4 x**2 + 3 x**2
+
+    x = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(jg.grad(pulled)(x), 14.0 * x)
+    leaf = jg.tensor(x, requires_grad=True)
+    pulled(leaf).backward()
+    assert leaf.grad.tolist() == [14.0, 28.0, 42.0]

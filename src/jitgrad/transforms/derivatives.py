@@ -251,6 +251,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         session.hold()
         out, aux = _split_aux(out, has_aux, "vjp")
         leaves, out_spec = flatten(out)
+        if session.nested:  # a write to a tensor makes it stand for a new value; the pullback is of this one
+            out = optree.tree_unflatten(
+                out_spec, [REGISTRY["alias"](leaf) if session.holds(leaf) else leaf for leaf in leaves]
+            )
         handed, aux = _apart(out, session), _apart(aux, session)
 
     def pullback(cotangents: Any) -> Any:
