@@ -330,7 +330,7 @@ def test_other_looks_at_values() -> None:
 
 def test_traced_integers_are_indices() -> None:
     f, runs = counted(
-        lambda x, i, j: (x[i], x[i, j], np.take(x, j, 1), np.take_along_axis(x, i[:, None], 0), x[:, i[0]])
+        lambda x, i, j: (x[i], x[i, j], np.take(x, j, 1), np.take_along_axis(x, i[:, None], 0), x[:, i[1]])
     )
     compiled = jg.jit(f)
     total = jg.jit(jg.grad(lambda x, i, j: sum(np.sum(part) ** 2 for part in f(x, i, j))))
