@@ -27,6 +27,10 @@ NON_LEAF = (
     "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
     "mistake, make sure you access the leaf Tensor instead."
 )
+SCALAR = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+    "Consider using tensor.detach() first."
+)
 
 # Each message, the words that it begins with, and what the sentence after them must mention.
 MESSAGES: list[tuple[Exception, str, list[str]]] = [
@@ -93,6 +97,16 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
         ["int64", "dtype=float"],
     ),
     (errors.NonLeafGradWarning.access(op="add"), NON_LEAF, ["add", "retain_grad()", "autograd.grad"]),
+    (
+        errors.ScalarConversionWarning.value(op="multiply"),
+        SCALAR,
+        ["multiply", "item()", "compare"],
+    ),
+    (
+        errors.ScalarConversionWarning.value(function="sin"),
+        SCALAR,
+        ["sin()", "numpy.sin"],
+    ),
     (
         errors.InplaceError.leaf(op="add_"),
         "a leaf Variable that requires grad is being used in an in-place operation.",
@@ -431,6 +445,7 @@ BUILT_INS: dict[type[Exception], tuple[type[Exception], ...]] = {
     errors.RangeError: (ValueError, RuntimeError),
     errors.RequiresGradDtypeError: (RuntimeError,),
     errors.RetraceWarning: (UserWarning,),
+    errors.ScalarConversionWarning: (UserWarning,),
     errors.ShapeError: (ValueError,),
     errors.TapeError: (ValueError,),
     errors.TreeMismatchError: (ValueError,),

@@ -37,6 +37,7 @@ __all__ = [
     "RangeError",
     "RequiresGradDtypeError",
     "RetraceWarning",
+    "ScalarConversionWarning",
     "ShapeError",
     "TapeError",
     "TreeMismatchError",
@@ -421,6 +422,29 @@ class NumpyConversionError(JitgradError, RuntimeError):
             "jitgrad.numpy.stack."
         )
         return cls(_compose(words, advice, where))
+
+
+class ScalarConversionWarning(UserWarning):
+    """A tensor that is being differentiated was made a Python number, through which no gradient flows."""
+
+    @classmethod
+    def value(cls, *, op: str | None = None, function: str | None = None) -> Self:
+        """Say what to write instead; `function` is the one called with the tensor, if NumPy has it too."""
+        words = (
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+            "Consider using tensor.detach() first."
+        )
+        if function is None:
+            advice = (
+                f"No gradient flows through the number that was made of what was computed{_by(op)}: compute and "
+                "compare with the tensor itself, or call item() if the value alone is wanted."
+            )
+        else:
+            advice = (
+                f"{function}() got a number for what was computed{_by(op)}, and no gradient flows through what it "
+                f"returns: use numpy.{function}."
+            )
+        return cls(_compose(words, advice))
 
 
 class ViewError(JitgradError, RuntimeError):

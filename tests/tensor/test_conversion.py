@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import re
+import warnings
+from collections.abc import Callable
+from math import sin
 from typing import Any
 
 import numpy as np
@@ -30,7 +34,7 @@ def test_item() -> None:
 
 
 def test_python_numbers() -> None:
-    assert float(leaf(2.5)) == 2.5
+    assert float(jg.tensor(2.5)) == 2.5
     assert int(jg.tensor(2.7)) == 2
     assert complex(jg.tensor(1 + 2j)) == 1 + 2j
     assert math.sin(jg.tensor(0.5)) == math.sin(0.5)
@@ -39,6 +43,108 @@ def test_python_numbers() -> None:
             convert(jg.ones(2))
     with pytest.raises(TypeError):
         float(jg.tensor(1 + 2j))
+
+
+ENDS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "float": (lambda x: float(x), "item()"),
+    "float of an expression": (lambda x: float(x * x + 1.0), "item()"),
+    "complex": (lambda x: complex(x), "item()"),
+    "math.sin": (lambda x: math.sin(x), "use numpy.sin."),
+    "nested": (lambda x: math.sqrt(math.exp(x)), "use numpy.exp."),
+    "sin by itself": (lambda x: sin(x), "use numpy.sin."),
+    "second argument": (lambda x: math.atan2(1.0, x), "use numpy.atan2."),
+    "keyword arguments": (lambda x: math.hypot(*(x, 1.0)), "use numpy.hypot."),
+    "several lines": (
+        lambda x: math.hypot(
+            1.0,
+            x,
+        ),
+        "use numpy.hypot.",
+    ),
+    "what NumPy has not": (lambda x: math.erf(x), "item()"),
+    "format": (lambda x: "%.3f" % x, "item()"),  # noqa: UP031
+    "fill": (lambda x: np.zeros(2).fill(x), "item()"),
+    "fromiter": (lambda x: np.fromiter([x], float), "item()"),
+    "sum": (lambda x: math.fsum([x, x]), "item()"),
+}
+
+
+@pytest.mark.parametrize(("use", "advice"), ENDS.values(), ids=ENDS)
+def test_numbers_through_which_no_gradient_flows_are_told(use: Callable[[Any], Any], advice: str) -> None:
+    """PyTorch's words, once a line; the value is right all the same."""
+    expected = use(1.25)
+    words = re.escape("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.")
+
+    def told(x: Any) -> Any:
+        with pytest.warns(errors.ScalarConversionWarning, match=words) as caught:
+            assert use(x) == expected
+        lines = use.__code__.co_firstlineno, use.__code__.co_firstlineno + 5
+        assert caught[0].filename == __file__
+        assert lines[0] <= caught[0].lineno <= lines[1]
+        assert advice in str(caught[0].message)
+        with warnings.catch_warnings(record=True) as again:
+            warnings.simplefilter("default")
+            for _ in range(3):
+                use(x)
+        assert len(again) <= 2  # one for each place
+        return x * 1.0
+
+    x = jg.tensor(1.25, requires_grad=True)
+    for _ in range(30):  # the interpreter specialises what runs often
+        told(x)
+    told(x * 1.0)
+    jg.grad(told)(1.25)
+    jg.grad(lambda x: jg.grad(told)(x))(1.25)
+    jg.jvp(told, (1.25,), (1.0,))
+    jg.jit(jg.grad(told))(1.25)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: bool(x),
+        lambda x: int(x),
+        lambda x: x.item(),
+        lambda x: x.tolist(),
+        lambda x: x > 1.0,
+        lambda x: x if 0.0 < x < 2.0 else -x,
+        lambda x: max(x, 1.0),
+        lambda x: f"{x:.3f} {x}",
+        lambda x: np.sin(x),
+        lambda x: float(jg.stop_gradient(x)),
+        lambda x: math.sin(jg.stop_gradient(x * x)),
+        lambda x: float(np.floor(jg.stop_gradient(x)) + 1.0),
+        lambda x: math.floor(x),
+        lambda x: round(x),
+        lambda x: float(x.detach()),
+    ],
+)
+def test_what_cannot_but_be_meant_says_nothing(use: Callable[[Any], Any]) -> None:
+    x = jg.tensor(1.25, requires_grad=True)
+    for tensor in (x, x * 1.0):
+        use(tensor)
+        with jg.no_grad():
+            use(tensor)
+            float(tensor)
+    jg.grad(lambda x: (use(x), x * 1.0)[1])(1.25)
+    jg.jit(jg.grad(lambda x: (use(x), x * 1.0)[1]))(1.25)
+
+
+def test_compiled_functions_may_use_numbers_that_are_not_differentiated() -> None:
+    f = jg.jit(lambda x, t: jg.grad(lambda x: x * x if float(t) > 0 else x)(x) * math.exp(x))
+    assert f(2.0, 1.0) == 4.0 * math.exp(2.0)
+    assert f(2.0, -1.0) == math.exp(2.0)
+
+
+def test_loops_may_look_at_numbers() -> None:
+    def root(x: Any) -> Any:
+        y = x
+        while float(abs(y * y - x)) > 1e-12:
+            y = 0.5 * (y + x / y)
+        return y
+
+    with pytest.warns(errors.ScalarConversionWarning):
+        assert abs(jg.grad(root)(4.0) - 0.25) < 1e-12
 
 
 def test_index() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import dis
+import functools
 import sys
+import warnings
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -12,11 +15,13 @@ import numpy.typing as npt
 
 from jitgrad.core import trace
 from jitgrad.core.capture import capture_of, observe
-from jitgrad.core.op import FUNCTIONS, requires_grad
+from jitgrad.core.location import resolve
+from jitgrad.core.op import FUNCTIONS, NAMESPACE, OPS, requires_grad
 from jitgrad.core.protocol import method
 from jitgrad.core.tensor import Tensor
-from jitgrad.errors import DtypeError, ItemError, NonLeafError, NumpyConversionError
-from jitgrad.ops.casting import astype
+from jitgrad.errors import DtypeError, ItemError, NonLeafError, NumpyConversionError, ScalarConversionWarning
+from jitgrad.kernels import layout as L
+from jitgrad.ops.casting import alias, astype
 from jitgrad.tensor.attributes import is_leaf
 from jitgrad.tensor.creation import make
 from jitgrad.tensor.graph import name_of
@@ -72,23 +77,72 @@ def _bool(self: Tensor) -> bool:
 _STORE = dis.opmap["STORE_SUBSCR"]
 
 
-def _refuse_to_be_stored(self: Tensor) -> None:
-    """Raise if it is for ``array[i] = tensor`` that NumPy asks for a number: the gradient would be lost in silence."""
-    if trace.grad_enabled() and requires_grad(self):
-        frame = sys._getframe(2)
-        if frame.f_code.co_code[frame.f_lasti] == _STORE:
-            raise NumpyConversionError.element(op=name_of(self))
+def _varies(tensor: Tensor) -> bool:
+    """Tell whether a derivative is wanted of what a tensor is computed from."""
+    tape = tensor._tape
+    if tape is None or tape.capture is None:
+        return requires_grad(tensor)
+    if not tape.locked:  # no transform inside the compiled function
+        return False
+    waiting, seen = [tensor._vid], set()
+    while waiting:
+        at = tape.producer(waiting.pop())
+        if at < 0 or at in seen:
+            continue
+        seen.add(at)
+        row = tape.row(at)
+        op = OPS[row[L.ROW_KERNEL] >> 1]
+        if op is alias:  # what a transform differentiates by
+            return True
+        operands = tape.operands_of(row)
+        waiting.extend(value for k, value in enumerate(operands) if value >= 0 and op.rule_of(k) is not None)
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _called(code: CodeType, offset: int) -> str | None:
+    """Return the name of the function that an instruction calls: the last name loaded from where the call begins."""
+    names: dict[Any, str] = {}
+    for instruction in dis.get_instructions(code):
+        positions = instruction.positions
+        start = None if positions is None else (positions.lineno, positions.col_offset)
+        if instruction.offset == offset:
+            # 3.11 may make the call in the PRECALL before it
+            return names.get(start) if instruction.opname.startswith(("CALL", "PRECALL")) else None
+        if instruction.opname.startswith("LOAD") and isinstance(instruction.argval, str):
+            names[start] = instruction.argval
+    return None
+
+
+def _check_conversion(self: Tensor, kind: type) -> None:
+    """Refuse or warn, if the number that the caller is about to make of a tensor ends a gradient.
+
+    ``array[i] = tensor`` is refused: the array can hold nothing else. Of the rest, ``math.sin(x)``, whose derivative
+    would be zero without a word, looks the same from here as ``while float(error) > 1e-6``, which is as it should be.
+    What cannot but be meant says nothing: comparisons, `bool`, `int`, and `item`.
+    """
+    if not (trace.grad_enabled() and requires_grad(self)):
+        return
+    frame = sys._getframe(2)
+    if frame.f_code.co_code[frame.f_lasti] == _STORE:
+        where = resolve(frame.f_code, frame.f_lasti)
+        raise NumpyConversionError.element(op=name_of(self), where=(where.file, where.line))
+    if kind is not int and _varies(self):
+        function = _called(frame.f_code, frame.f_lasti)
+        if function is not None and not (function in NAMESPACE and hasattr(np, function)):
+            function = None
+        warnings.warn(ScalarConversionWarning.value(op=name_of(self), function=function), stacklevel=3)
 
 
 @method("__float__")
 def _float(self: Tensor) -> float:
-    _refuse_to_be_stored(self)
+    _check_conversion(self, float)
     return float(item(self))
 
 
 @method("__int__")
 def _int(self: Tensor) -> int:
-    _refuse_to_be_stored(self)
+    _check_conversion(self, int)
     if capture_of(self) is not None and self.dtype.kind == "f" and np.abs(self._value) < 2**62:
         return int(item(astype(self, np.int64)))  # what is looked at is no more than that
     return int(item(self))
@@ -96,7 +150,7 @@ def _int(self: Tensor) -> int:
 
 @method("__complex__")
 def _complex(self: Tensor) -> complex:
-    _refuse_to_be_stored(self)
+    _check_conversion(self, complex)
     return complex(item(self))
 
 
