@@ -274,11 +274,19 @@ def test_sequence_protocol() -> None:
     assert t.size == 6
     assert 5.0 in t
     assert 7.0 not in t
+    assert [row.tolist() for row in reversed(t)] == x[::-1].tolist()
+    first, *rest = t
+    assert first.tolist() == x[0].tolist()
+    assert [row.tolist() for row in rest] == x[1:].tolist()
+    np.testing.assert_array_equal(np.array([t, t]), [x, x])
+    np.testing.assert_array_equal(X[constant(np.array([2, 0]))], X[[2, 0]])
     scalar = constant(np.array(1.0))
     with pytest.raises(TypeError, match=r"len\(\) of unsized object"):
         len(scalar)
     with pytest.raises(TypeError, match="iteration over a 0-d array"):
         iter(scalar)
+    with pytest.raises(TypeError, match="iteration over a 0-d array"):
+        reversed(scalar)
     with pytest.raises(IndexError):
         scalar[0]
 

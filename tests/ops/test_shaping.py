@@ -150,6 +150,15 @@ def test_broadcasting(data: st.DataObject) -> None:
     check_moves(lambda x: np.broadcast_to(x, shape), x)
 
 
+def test_a_shape_may_be_a_tensor() -> None:
+    x, shape = np.arange(6.0), jg.tensor([3, -1])
+    for reshaped in (jg.tensor(x).reshape(shape), np.reshape(jg.tensor(x), shape)):
+        assert reshaped.shape == (3, 2)
+    halves = jg.jit(lambda x, n: x.reshape(n).sum(axis=0))
+    for lengths in ([3, 2], [2, 3], [3, 2]):
+        np.testing.assert_array_equal(halves(x, np.array(lengths)), x.reshape(lengths).sum(axis=0))
+
+
 def test_broadcast_arrays_returns_all() -> None:
     a, b = np.arange(3.0), np.arange(2.0).reshape(2, 1)
     out, pullback = jg.vjp(lambda a, b: np.broadcast_arrays(a, b, 5.0), a, b)

@@ -117,6 +117,8 @@ def test_call_forms_that_are_none() -> None:
         jg.ones()
     with pytest.raises(TypeError, match=r"argument 'size' \(position 1\) must be tuple of ints, not float"):
         jg.ones(2.0)
+    with pytest.raises(TypeError, match=r"argument 'size' \(position 1\) must be tuple of ints, not Tensor"):
+        jg.ones(jg.tensor([2, 3]))
     with pytest.raises(errors.ShapeError, match=r"Trying to create tensor with negative dimension -1: \[2, -1\]"):
         jg.zeros(2, -1)
 

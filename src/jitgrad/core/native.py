@@ -35,6 +35,7 @@ __all__ = [
     "introduce_tensor",
     "join",
     "method",
+    "not_a_sequence",
     "operation",
     "pass_over",
     "release",
@@ -147,6 +148,26 @@ def introduce_tensor(
         (L.P_TENSOR_VIEWS, "_views"),
     ):
         PROCESS[column] = _offset(object.__new__(cls), slot)
+
+
+_SQ_ITEM = 44  # Py_sq_item, of CPython's stable ABI (Include/typeslots.h)
+
+
+def not_a_sequence(cls: type) -> None:
+    """Let a class that has ``__getitem__`` be no sequence in CPython's C API; it can be indexed all the same.
+
+    When an object refuses to become a number, NumPy puts an error of its own in the place of the object's ("setting an
+    array element with a sequence"), but not for what is no sequence.
+    """
+    slot_of = ctypes.pythonapi.PyType_GetSlot
+    slot_of.restype = ctypes.c_void_p
+    slot_of.argtypes = [ctypes.py_object, ctypes.c_int]
+    slot = slot_of(cls, _SQ_ITEM)
+    words = (ctypes.c_int64 * (type.__basicsize__ // 8)).from_address(id(cls))
+    if slot is None or list(words).count(slot) != 1:
+        raise ImportError(f"the slot for items of sequences of {cls.__name__} is not where it is looked for")
+    words[list(words).index(slot)] = 0
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(cls))
 
 
 _PASSING = np.zeros(L.PASSING_SIZE, dtype=np.int64)

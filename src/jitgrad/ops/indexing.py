@@ -187,6 +187,7 @@ getitem = native.operation(
     "getitem", "item", getitem_op.index, _getitem, "Index a tensor, as NumPy indexes an array.", key="index"
 )
 method("__getitem__")(getitem)
+native.not_a_sequence(Tensor)
 
 
 # -- advanced indices ----------------------------------------------------------------------------------------
@@ -512,6 +513,14 @@ def _iter(self: Tensor) -> Any:
     if not self._type.ndim:
         raise TypeError("iteration over a 0-d array")
     return map(functools.partial(getitem, self), range(self._type.shape[0]))
+
+
+@method("__reversed__")
+def _reversed(self: Tensor) -> Any:
+    """Iterate over the first axis, backwards."""
+    if not self._type.ndim:
+        raise TypeError("iteration over a 0-d array")
+    return map(functools.partial(getitem, self), reversed(range(self._type.shape[0])))
 
 
 @method("__contains__")

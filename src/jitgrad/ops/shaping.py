@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from jitgrad.core.op import Array, Op
-from jitgrad.core.protocol import answers, method
+from jitgrad.core.protocol import answers, method, plain
 from jitgrad.core.tensor import Tensor
 from jitgrad.core.types import ArrayType
 from jitgrad.ops.casting import asarray
@@ -92,6 +92,8 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     a = asarray(a)
     if type(a) is not Tensor:
         return np.reshape(a, shape, order=order, copy=copy)  # type: ignore[call-overload]
+    if type(shape) is Tensor:
+        shape = plain(shape).tolist()
     if order not in ("C", "F", "A"):
         np.reshape(a._value, shape, order=order)  # type: ignore[call-overload]  # raises
     if copy is not None:

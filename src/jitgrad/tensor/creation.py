@@ -188,7 +188,7 @@ def _shape(size: tuple[Any, ...], function: str) -> tuple[int, ...]:
     try:
         shape = tuple(map(operator.index, lengths))
     except TypeError:
-        wrong = next(n for n in lengths if not hasattr(n, "__index__"))
+        wrong = next((n for n in lengths if not hasattr(n, "__index__")), size[0])
         raise TypeError(
             f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(wrong).__name__}"
         ) from None
