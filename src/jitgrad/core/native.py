@@ -163,7 +163,8 @@ def not_a_sequence(cls: type) -> None:
     slot_of.restype = ctypes.c_void_p
     slot_of.argtypes = [ctypes.py_object, ctypes.c_int]
     slot = slot_of(cls, _SQ_ITEM)
-    words = (ctypes.c_int64 * (type.__basicsize__ // 8)).from_address(id(cls))
+    size: Any = type.__basicsize__
+    words = (ctypes.c_int64 * (size // 8)).from_address(id(cls))
     if slot is None or list(words).count(slot) != 1:
         raise ImportError(f"the slot for items of sequences of {cls.__name__} is not where it is looked for")
     words[list(words).index(slot)] = 0
