@@ -363,6 +363,48 @@ def test_einsum_in_every_order(optimize: Any) -> None:
     check_grads(f, args, order=1)
 
 
+@pytest.mark.parametrize(
+    ("subscripts", "shapes"),
+    [
+        ("ij,jk,kl,lm->im", ((2, 3), (3, 4), (4, 2), (2, 5))),
+        ("i,ij,j->", ((3,), (3, 4), (4,))),
+        ("bij,bjk,bk->bi", ((2, 3, 4), (2, 4, 3), (2, 3))),
+        ("ii,ij,jk->k", ((3, 3), (3, 2), (2, 4))),
+        ("...i,ij,...j->...", ((5, 2, 3), (3, 4), (2, 4))),
+        ("i,i,i,i,i->i", ((4,),) * 5),
+        ("ab,cd,ef->fa", ((2, 3), (2, 2), (3, 2))),
+        ("ij,kj,lj->ikl", ((2, 3), (4, 3), (2, 3))),
+        ("ij,j", ((2, 3), (3,))),
+        ("ij,jk,kl", ((2, 3), (3, 4), (4, 2))),
+    ],
+)
+def test_einsum_takes_every_optimize_of_numpys(subscripts: str, shapes: tuple[Any, ...]) -> None:
+    args = draw(*shapes)
+    path = np.einsum_path(subscripts, *args, optimize="optimal")[0]
+    backwards = ["einsum_path", *[(n - 2, n - 1) for n in range(len(args), 1, -1)]]
+    expected = np.einsum(subscripts, *args)
+    np.testing.assert_allclose(jg.numpy.einsum(subscripts, *args), expected, rtol=1e-12)  # by default
+    slopes = jg.grad(lambda *xs: np.sum(np.einsum(subscripts, *xs)), tuple(range(len(args))))(*args)
+    for optimize in (False, True, "greedy", "optimal", ("greedy", 10), ("optimal", 1e6), path, tuple(path), backwards):
+        f = functools.partial(np.einsum, subscripts, optimize=optimize)
+        out, pullback = jg.vjp(f, *args)
+        np.testing.assert_allclose(out, f(*args), rtol=1e-12)
+        np.testing.assert_allclose(out, expected, rtol=1e-12)
+        for bar, slope in zip(pullback(np.ones(expected.shape)), slopes, strict=True):
+            np.testing.assert_allclose(bar, slope, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "optimize", ["best", 5, ["greedy"], ["einsum_path", (0, 1)], ["einsum_path", (0, 7), (0, 1)], ("greedy", "much")]
+)
+def test_einsum_refuses_orders_as_numpy_does(optimize: Any) -> None:
+    args = draw((2, 3), (3, 4), (4, 2))
+    with pytest.raises(Exception) as expected:  # noqa: PT011
+        np.einsum("ij,jk,kl", *args, optimize=optimize)
+    with pytest.raises(expected.type):
+        np.einsum("ij,jk,kl", *map(constant, args), optimize=optimize)
+
+
 def test_einsum_of_other_dtypes() -> None:
     x, y = draw((2, 3), (3, 2))
     ints = np.arange(6).reshape(3, 2)

@@ -244,7 +244,8 @@ def einsum(
     """Sum of products over axes that share a label, as `numpy.einsum`.
 
     Differs from NumPy's in one default: three operands or more are multiplied pair by pair, in an order that
-    NumPy's "greedy" search finds; ``optimize=False`` takes them from left to right.
+    NumPy's "greedy" search finds. NumPy's default multiplies all of them in one pass, which takes as many steps as
+    the product of all lengths; results agree to rounding. ``optimize=False`` multiplies pairs too, from left to right.
 
     Parameters
     ----------
@@ -253,7 +254,8 @@ def einsum(
     out : None
         Not supported.
     optimize : bool, str or list
-        Order of the products: "greedy" (or True), "optimal", or a path of `numpy.einsum_path`.
+        Order of the products: "greedy" (or True), "optimal", either in a pair with a limit on the elements of
+        intermediate results, or a path of `numpy.einsum_path`. False is from left to right.
     dtype : dtype, optional
         What to convert the operands to.
     order, casting : str
