@@ -129,11 +129,7 @@ class Elementwise(Op):
             doc=doc,
             discrete=(*discrete, *masks),
         )
-        patterns = [[bool(mask >> k & 1) for k in range(len(operands))] for mask in range(1 << len(operands))]
-        kept = [self.needs(tuple(pattern))[2] for pattern in patterns]
-        for dtype in (0, 1):
-            line = native.KERNELS[2 * self.index + dtype]
-            line[L.KERNEL_KEEPS : L.KERNEL_KEEPS + len(patterns)] = kept
+        self.is_native = False  # what `call` does not take, it has refused
         entry = {1: "unary", 2: "binary", 3: "ternary"}[len(operands)]
         bits = sum(masked << k for k, masked in enumerate(self.masks))
         self.call = native.operation(name, entry, self.index, self._general, doc, masks=bits)

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-__all__ = ["Location", "resolve", "user_frame"]
+__all__ = ["PACKAGE", "Location", "resolve", "user_frame"]
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 class Location(NamedTuple):
@@ -29,7 +29,7 @@ class Location(NamedTuple):
 def user_frame(depth: int = 1) -> FrameType:
     """Return the innermost frame, from ``depth`` callers up, that is not jitgrad's own."""
     frame = sys._getframe(depth)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     return frame
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
+from jitgrad.core.location import PACKAGE
 from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
 from jitgrad.kernels import layout as L
@@ -41,6 +42,7 @@ __all__ = [
     "release",
     "reverse",
     "room",
+    "run",
     "state",
     "take",
     "ufunc",
@@ -148,6 +150,7 @@ def introduce_tensor(
         (L.P_TENSOR_VIEWS, "_views"),
     ):
         PROCESS[column] = _offset(object.__new__(cls), slot)
+    PROCESS[L.P_TYPE_SHAPE] = _offset(object.__new__(type(scalars[0])), "shape")
 
 
 _SQ_ITEM = 44  # Py_sq_item, of CPython's stable ABI (Include/typeslots.h)
@@ -186,6 +189,18 @@ def pass_over(code: CodeType) -> None:
     _held.append(code)
 
 
+def _passes(code: CodeType) -> int:
+    """Tell whether a code object is one of ours, and remember those that are."""
+    ours = code.co_filename.startswith(PACKAGE)
+    if ours:
+        pass_over(code)
+    return int(ours)
+
+
+PROCESS[L.P_PASSES] = id(_passes)
+PROCESS[L.P_ASARRAY] = id(np.asarray)
+
+
 def _entry(name: str) -> Callable[..., Any]:
     return compiler.builtin(name, _address(name), PROCESS)
 
@@ -197,6 +212,7 @@ view = _entry("view")
 derive = _entry("derive")
 join = _entry("join")
 gather = _entry("gather")
+run = _entry("run")
 attach = _entry("attach")
 begin = _entry("begin")
 end = _entry("end")

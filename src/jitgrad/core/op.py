@@ -28,6 +28,7 @@ Samples = Callable[[np.random.Generator], Iterable[tuple[tuple[Any, ...], dict[s
 
 REGISTRY: dict[str, Op] = {}  # by name
 OPS: list[Op] = []  # by opcode
+CALLS: list[tuple[Callable[..., Any] | None, ...] | None] = []  # by opcode: `Op.calls`, once they have been needed
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}  # NumPy's function: the one of ours that answers for it
 NAMESPACE: dict[str, Callable[..., Any]] = {}  # the names of jitgrad.numpy
 
@@ -152,10 +153,12 @@ class Op:
         self.rules = {key: Rule(function, operands) for key, function in rules.items()}
         self._needs: dict[tuple[bool, ...], tuple[tuple[int, ...], bool, int]] = {}
         self.by_operand = [self.rules.get(operand) for operand in operands] if operands is not None else []
+        self.is_native = self._tell_needs() and not view and n_results == 1 and bool(rules)
         self.__name__ = name
         self.__doc__ = doc or forward.__doc__
         REGISTRY[name] = self
         OPS.append(self)
+        CALLS.append(None)
         for function in self.numpy:
             FUNCTIONS[function] = self
             NAMESPACE[function.__name__] = self
@@ -180,6 +183,12 @@ class Op:
             types = [tape.types[value] if value >= 0 else None for value in tape.operands_of(row)]
             node = self.node_of(types, tape.params_of(row))
         return node + "Backward0"
+
+    @property
+    def calls(self) -> tuple[Callable[..., Any] | None, ...]:
+        """The rules of all operands as `Rule.call`, or the one rule of an op of any number of operands."""
+        rules = [self.rules.get("xs")] if self.operands is None else self.by_operand
+        return tuple([None if rule is None else rule.call for rule in rules])
 
     def rule_of(self, k: int) -> Rule | None:
         """Return the VJP rule of operand ``k``."""
@@ -211,6 +220,20 @@ class Op:
                 mask |= 1 << k if k < 61 else L.KEEPS_ALL
             found = self._needs[on_tape] = tuple(sorted(wanted)), out, mask
         return found
+
+    def _tell_needs(self) -> bool:
+        """Tell native code what the rules mention. Return whether that is the same for each number of operands."""
+        if self.operands is None:
+            rule = self.rules.get("xs")
+            patterns: list[tuple[bool, ...]] = [()] if rule is None or rule.operand_values is None else [(True,)] * 8
+        else:
+            n = len(self.operands)
+            patterns = [tuple([bool(mask >> k & 1) for k in range(n)]) for mask in range(1 << n)]
+        if not 1 < len(patterns) <= 8:
+            return False
+        kept = [self.needs(pattern)[2] for pattern in patterns]
+        native.KERNELS[2 * self.index : 2 * self.index + 2, L.KERNEL_KEEPS : L.KERNEL_KEEPS + len(kept)] = kept
+        return True
 
     def record(self, tape: Tape, args: Sequence[Any], values: list[Any], out: Any, params: dict[str, Any]) -> Any:
         """Append the op, which has run, to the tape, and return handles of its results."""
@@ -361,6 +384,10 @@ def operand_ids(tape: Tape, args: Sequence[Any]) -> list[int]:
 
 def apply(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run an op on arguments among which are tensors; record it if one of them needs it."""
+    if op.is_native:
+        done = native.run(op.index, op.forward, args, params)
+        if done is not None:
+            return done
     tape = recording_tape(args)
     values = [arg._value if type(arg) is Tensor else arg for arg in args]
     if tape is not None and tape.capture is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from jitgrad.core import native
 from jitgrad.core.elementwise import Elementwise
-from jitgrad.core.op import OPS, REGISTRY
+from jitgrad.core.op import CALLS, OPS, REGISTRY
 from jitgrad.core.references import Contents, is_alone
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
@@ -111,6 +111,10 @@ class _Bars:
                 threads.elementwise(np.add, held, contribution, out=held)
             else:
                 self._give(value, np.asarray(threads.elementwise(np.add, self.take(value), contribution)), L.BAR_ARRAY)
+
+    def add_unlike(self, value: int, contribution: Any) -> None:
+        """Add to the cotangent of a value what may be of another shape or dtype."""
+        self.add(value, fit(contribution, self.tape.types[value]))
 
     def _give(self, value: int, array: Array, state: int) -> None:
         self.arrays[value] = array
@@ -291,7 +295,7 @@ def _replay_arrays(
         while True:
             floor = stops[0] + 1 if stops else first_row
             if at >= floor:
-                at = native.reverse(tape.header, floor, at)
+                at = native.reverse(tape.header, floor, at, CALLS, bars.add_unlike)
             if stops and at == stops[0]:
                 row = tape.row(stops.pop(0))
                 for value in range(row[L.ROW_RESULT], row[L.ROW_RESULT] + row[L.ROW_N_RESULTS]):
@@ -304,6 +308,9 @@ def _replay_arrays(
             result, n_results = row[L.ROW_RESULT], row[L.ROW_N_RESULTS]
             if not tape.freed(row) and (_compile_missing(tape, row) or _open_large(tape, row, bars)):
                 continue
+            opcode = row[L.ROW_KERNEL] >> 1
+            if CALLS[opcode] is None:
+                CALLS[opcode] = OPS[opcode].calls  # from now on, native code calls them
 
             g = _gather(n_results, result, tape.types, fetch)
             if tape.is_active(result):

@@ -32,7 +32,6 @@ Array = np.ndarray[Any, Any]
 
 # kinds of rows whose data is the index of their static parameters
 _WITH_PARAMS = (L.KIND_RULE, L.KIND_VIEW, L.KIND_PUT, L.KIND_JOIN, L.KIND_GATHER)
-_COPIED = 4096  # elements of the largest array that is copied rather than watched
 _FIRST_ROWS = 128
 _FIRST_TRACKED_ROWS = 1024  # compacting has a fixed cost, too
 _FIRST_BYTES = 64 << 20
@@ -222,7 +221,7 @@ class Tape:
         The user may write to it before the replay, as to a buffer that is used over and over. A small one is copied;
         of a large or strided one a sample is remembered, and a replay that needs it refuses if that has changed.
         """
-        if array.size <= _COPIED and array.flags.forc:  # what is done to it may depend on its layout
+        if array.size <= L.COPIED and array.flags.forc:  # what is done to it may depend on its layout
             array = array.copy(order="K")
             value = self.define(array)
         else:

@@ -117,9 +117,12 @@ P_TENSOR_VIEWS: Final = 25
 P_SWEEP: Final = 26  # the Python function that drops dead references from a list of views
 P_RETURN: Final = 27  # PyArray_Return
 P_BOOL: Final = 28  # NumPy's descriptor
-P_WIDTH: Final = 30
+P_ASARRAY: Final = 29  # Python functions: NumPy's, ...
+P_PASSES: Final = 30  # ... and the one that says of a code object that P_PASSING lacks whether it belongs there
+P_TYPE_SHAPE: Final = 31  # where the shape lies in an ArrayType
+P_WIDTH: Final = 32
 
-PASSING_SIZE: Final = 4096  # a power of 2; an address is looked for from (address >> 4) % PASSING_SIZE on
+PASSING_SIZE: Final = 8192  # a power of 2; an address is looked for from (address >> 4) % PASSING_SIZE on
 
 # An op's context: what its built-in function carries.
 C_PROCESS: Final = 0
@@ -216,6 +219,9 @@ CALLED_BY_NUMPY: Final = 0  # store, and leave no floating-point flags behind
 STORE: Final = 1
 ACCUMULATE: Final = 2
 SINGLE: Final = 3  # store, in a fused kernel of float32
+
+# Elements of the largest array of the user's that is copied, rather than watched, if a rule will need it.
+COPIED: Final = 4096
 
 # Above this extent a row is worth a trip through Python: its memory is returned at once.
 SMALL: Final = 16384

@@ -11,6 +11,7 @@ from jitgrad.kernels.entries.elementwise import binary, reflected, ternary, unar
 from jitgrad.kernels.entries.joins import gather, join
 from jitgrad.kernels.entries.reverse import begin, end, release, reverse
 from jitgrad.kernels.entries.rows import append, attach, define, room
+from jitgrad.kernels.entries.rules import run
 from jitgrad.kernels.entries.totals import total
 from jitgrad.kernels.entries.views import derive, item, view
 from jitgrad.kernels.entries.writes import put
@@ -33,6 +34,7 @@ __all__ = [
     "release",
     "reverse",
     "room",
+    "run",
     "state",
     "take",
     "ternary",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jitgrad.kernels import layout as L
+from jitgrad.kernels.entries.bars import add_to_bar
 from jitgrad.kernels.entries.objects import (
     ARRAY_DATA,
     as_int,
@@ -14,8 +15,7 @@ from jitgrad.kernels.entries.objects import (
     memcpy,
     nothing,
 )
-from jitgrad.kernels.entries.reverse import open_bar
-from jitgrad.kernels.intrinsics import load, pointer_f4, pointer_f8, store
+from jitgrad.kernels.intrinsics import load, store
 
 
 @inline
@@ -45,18 +45,7 @@ def accumulate(self, args, n_args):
     n = load(value + 8 * L.VALUE_SIZE)
     if n > L.SMALL and state == L.BAR_BORROWED:
         return from_int(2)  # one pass of NumPy over both, instead of a copy and a sum
-    dtype = load(value + 8 * L.VALUE_DTYPE)
-    open_bar(value, dtype, False)
-    if dtype == 0:
-        bar = pointer_f8(load(value + 8 * L.VALUE_BAR))
-        term = pointer_f8(load(array + ARRAY_DATA))
-        for i in range(n):
-            bar[i] += term[i]
-    else:
-        narrow_bar = pointer_f4(load(value + 8 * L.VALUE_BAR))
-        narrow_term = pointer_f4(load(array + ARRAY_DATA))
-        for i in range(n):
-            narrow_bar[i] += narrow_term[i]
+    add_to_bar(value, load(value + 8 * L.VALUE_DTYPE), load(array + ARRAY_DATA))
     return from_int(0)
 
 

@@ -37,7 +37,7 @@ MAX_AXES = 8  # of results that are broadcast natively
 
 
 @inline
-def _enter_constant(process, header, array, dtype):
+def enter_constant(process, header, array, dtype):
     """Enter a copy of an array that a rule will need as a value: the user may write to it before the replay.
 
     It is contiguous; ``dtype`` is -1 for booleans. Returns its id, or -1 after an error.
@@ -223,7 +223,7 @@ def _keep(process, header, args, n_inputs, masks, dtype, keeps, ids, arrays):
             if set_item(load(header + 8 * L.H_KEPT), vid, array) != 0:
                 return -1
         else:
-            entered = _enter_constant(process, header, array, -1 if (masks >> k) & 1 else dtype)
+            entered = enter_constant(process, header, array, -1 if (masks >> k) & 1 else dtype)
             if entered < 0:
                 return -1
             store(ids + 8 * k, entered)

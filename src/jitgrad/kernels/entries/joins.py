@@ -29,7 +29,7 @@ from jitgrad.kernels.intrinsics import load, scratch, store
 
 
 @inline
-def _record(process, header, tape, out, params, place):
+def record(process, header, out, params, place):
     """Enter a row's parameters; write its place in the code and the type of its result, ``out``, to ``place``.
 
     Returns the index of the parameters, or -1 after an error.
@@ -92,7 +92,7 @@ def join(self, args, n_args):
     if not has_room(header, n, n + 1):
         return nothing(process)
     place = scratch(3)
-    data = _record(process, header, tape, out, load(args + 24), place)
+    data = record(process, header, out, load(args + 24), place)
     if data < 0:
         return 0
 
@@ -119,11 +119,11 @@ def join(self, args, n_args):
         value = load(header + 8 * L.H_N_VALUES)
         write_value(header, value, array, float_of(process, array), extent_of(array), -1)
         store(operands + 8 * k, value)
-    return _finish(process, header, tape, out, dtype, extent, row, load(place + 16))
+    return finish(process, header, tape, out, dtype, extent, row, load(place + 16))
 
 
 @inline
-def _finish(process, header, tape, out, dtype, extent, row, kind):
+def finish(process, header, tape, out, dtype, extent, row, kind):
     """Enter a row's result, and return its tensor."""
     if list_append(load(header + 8 * L.H_TYPES), kind) != 0:
         return 0
@@ -155,7 +155,7 @@ def gather(self, args, n_args):
         return nothing(process)
     place = scratch(3)
     tape = slot(x, process, L.P_TENSOR_TAPE)
-    data = _record(process, header, tape, out, load(args + 32), place)
+    data = record(process, header, out, load(args + 32), place)
     kind = kind_of(process, index)
     if data < 0 or kind == 0:
         return 0
@@ -173,4 +173,4 @@ def gather(self, args, n_args):
     operands = append_row(header, kernel, L.KIND_GATHER, 2, index_id + 1, 1, data, 2, load(place), load(place + 8))
     store(operands, as_int(slot(x, process, L.P_TENSOR_VID)))
     store(operands + 8, index_id)
-    return _finish(process, header, tape, out, dtype, extent, row, load(place + 16))
+    return finish(process, header, tape, out, dtype, extent, row, load(place + 16))

@@ -27,6 +27,11 @@ new_dict = _external("PyDict_New", 0)
 get_item = _external("PyObject_GetItem", 2)
 tuple_size = _external("PyTuple_Size", 1)
 tuple_item = _external("PyTuple_GetItem", 2)
+new_tuple = _external("PyTuple_New", 1)
+set_tuple_item = types.ExternalFunction("PyTuple_SetItem", types.int32(_i8, _i8, _i8))  # takes over the reference
+call_object = _external("PyObject_Call", 3)
+get_kept = _external("PyDict_GetItem", 2)  # no new reference; 0 without an exception for a key that is not there
+list_item = _external("PyList_GetItem", 2)
 list_size = _external("PyList_Size", 1)
 new_list = _external("PyList_New", 1)
 list_append = types.ExternalFunction("PyList_Append", types.int32(_i8, _i8))
@@ -153,16 +158,24 @@ def header_of(process, tape):
 
 @inline
 def _passes(process, code):
-    """Whether frames of a code object stand for their callers'."""
+    """Whether frames of a code object stand for their callers': 1 or 0, -1 after an error."""
     table = load(process + 8 * L.P_PASSING)
     at = (code >> 4) & (L.PASSING_SIZE - 1)
     while True:
         entry = load(table + 8 * at)
         if entry == code:
-            return True
+            return 1
         if entry == 0:
-            return False
+            break
         at = (at + 1) & (L.PASSING_SIZE - 1)
+    argument = scratch(1)
+    store(argument, code)
+    answer = vectorcall(load(process + 8 * L.P_PASSES), argument, 1, 0)
+    if answer == 0:
+        return -1
+    passes = as_int(answer)
+    let_go(answer)
+    return passes
 
 
 @inline

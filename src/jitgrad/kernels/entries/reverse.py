@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jitgrad.kernels import layout as L
+from jitgrad.kernels.entries.bars import add_to_bar, open_bar
 from jitgrad.kernels.entries.elementwise import call_over, dense_strides
 from jitgrad.kernels.entries.objects import (
     ARRAY_DATA,
@@ -13,10 +14,10 @@ from jitgrad.kernels.entries.objects import (
     itemsize_of,
     malloc,
     memcpy,
-    memset,
     nothing,
 )
 from jitgrad.kernels.entries.rows import operand_count
+from jitgrad.kernels.entries.rules import reverse_rule
 from jitgrad.kernels.entries.writes import ADD, READ, WRITE, move
 from jitgrad.kernels.intrinsics import call_kernel, load, pointer_f4, pointer_f8, scratch, store
 
@@ -107,23 +108,6 @@ def release(self, args, n_args):
             for k in range(load(row + 8 * L.ROW_N_RESULTS)):
                 store(values + 8 * (L.VALUE_WIDTH * (load(row + 8 * L.ROW_RESULT) + k) + L.VALUE_NEEDED), 1)
     return nothing(process)
-
-
-@inline
-def open_bar(value, dtype, clear):
-    """Make the cotangent at ``value`` one that can be added to. Returns whether it already held something."""
-    state = load(value + 8 * L.VALUE_BAR_STATE)
-    if state == L.BAR_OWNED or state == L.BAR_ARRAY:
-        return True
-    n_bytes = load(value + 8 * L.VALUE_SIZE) * (8 >> dtype)
-    bar = malloc(n_bytes)
-    if state == L.BAR_BORROWED:
-        memcpy(bar, load(value + 8 * L.VALUE_BAR), n_bytes)
-    elif clear:
-        memset(bar, 0, n_bytes)
-    store(value + 8 * L.VALUE_BAR, bar)
-    store(value + 8 * L.VALUE_BAR_STATE, L.BAR_OWNED)
-    return state == L.BAR_BORROWED or clear
 
 
 @inline
@@ -342,16 +326,7 @@ def _reverse_join(header, row, value):
         target = values + 8 * L.VALUE_WIDTH * v
         n = load(target + 8 * L.VALUE_SIZE)
         if v >= first_value and load(target + 8 * L.VALUE_ACTIVE) != 0:
-            held = open_bar(target, dtype, False)
-            bar = load(target + 8 * L.VALUE_BAR)
-            if not held:
-                memcpy(bar, part, n * (8 >> dtype))
-            elif dtype == 0:
-                for i in range(n):
-                    pointer_f8(bar)[i] += pointer_f8(part)[i]
-            else:
-                for i in range(n):
-                    pointer_f4(bar)[i] += pointer_f4(part)[i]
+            add_to_bar(target, dtype, part)
         part += n * (8 >> dtype)
 
 
@@ -419,24 +394,28 @@ def _wants_array(header, row, kind):
 
 
 def reverse(self, args, n_args):
-    """``(header, first_row, row)``: replay in reverse from ``row`` down, as far as no Python is needed.
+    """``(header, first_row, row, rules, add)``: replay in reverse from ``row`` down, as far as native code can.
 
-    Returns the row that needs Python (a rule, a VJP kernel that must be compiled, or an array to add to), or
-    ``first_row - 1``.
+    ``rules`` has a tuple for each op, with the VJP rules of its operands as functions of the parts of a row, or None;
+    ``add(value, contribution)`` adds what native code cannot. Returns the row that needs more of Python than its
+    rules, a VJP kernel that must be compiled, or an array to add to; or ``first_row - 1``.
     """
     process = load(self + ARRAY_DATA)
     header = load(load(args) + ARRAY_DATA)
-    values = load(header + 8 * L.H_VALUES)
     first = as_int(load(args + 8))
     r = as_int(load(args + 16))
     while r >= first:
+        values = load(header + 8 * L.H_VALUES)  # a rule may have run
         row = load(header + 8 * L.H_ROWS) + 8 * L.ROW_WIDTH * r
         kind = load(row + 8 * L.ROW_KIND)
         value = values + 8 * L.VALUE_WIDTH * load(row + 8 * L.ROW_RESULT)
         if kind == L.KIND_RULE:
             for k in range(load(row + 8 * L.ROW_N_RESULTS)):
                 if load(value + 8 * (L.VALUE_WIDTH * k + L.VALUE_BAR_STATE)) != L.BAR_NONE:
-                    return from_int(r)
+                    done = reverse_rule(process, header, row, value, load(args + 24), load(args + 32))
+                    if done != 1:
+                        return 0 if done == 0 else from_int(r)
+                    break
         elif load(value + 8 * L.VALUE_BAR_STATE) != L.BAR_NONE:
             if load(value + 8 * L.VALUE_ACTIVE) != 0:
                 if load(row + 8 * L.ROW_FREED) == L.FREED or _wants_array(header, row, kind):

@@ -95,7 +95,13 @@ def locate(process, header, place):
     code = frame_code(frame)
     lasti = frame_lasti(frame)
     hold(frame)
-    while _passes(process, code):
+    last = load(header + 8 * L.H_LAST_CODE)
+    while code != last:
+        passes = _passes(process, code)
+        if passes < 0:
+            return -1
+        if passes == 0:
+            break
         back = frame_back(frame)
         if back == 0:
             break
