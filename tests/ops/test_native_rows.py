@@ -1,4 +1,4 @@
-"""Elementwise rows that native code records and replays: operands of booleans, numbers, any shapes and strides."""
+"""Rows that native code records and replays: elementwise ones of any operands, and those whose rules run in Python."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import jitgrad as jg
 import jitgrad.numpy as jnp
+from jitgrad.core.op import REGISTRY, Op
 from jitgrad.core.tensor import Tensor
 from jitgrad.kernels import layout as L
 
@@ -310,3 +311,165 @@ def test_compacting_renumbers_rows_of_three_operands() -> None:
     chosen = ones * [[1], [0]]
     not_chosen = (ones - chosen).reshape(3, 2).T
     np.testing.assert_array_equal(x.grad.numpy(), (np.arange(6).reshape(2, 3) > 2) + chosen + not_chosen + ones)
+
+
+# -- rows whose rules run in Python ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rules_that_native_code_calls(dtype: Any) -> None:
+    x, w = values(20, (4, 3), (3,), dtype=dtype)
+
+    def f(x: Any, w: Any) -> Any:
+        y = x @ w  # needs both
+        return np.max(x, axis=1) * y + np.mean(x, axis=1) + jnp.logsumexp(x, axis=1) + np.sum(x, axis=1, keepdims=True)
+
+    assert kinds(f, x, w) & GENERAL
+    value, bars = gradient(f, x, w)
+    assert value.dtype == bars[0].dtype == bars[1].dtype == dtype
+    if dtype is np.float64:
+        jg.testing.check_grads(f, (x, w), order=2)
+
+
+def test_cotangents_of_contiguous_and_transposed_operands_alike() -> None:
+    (x,) = values(21, (3, 4))
+    w = np.arange(1.0, 13.0).reshape(4, 3)
+    for f in (
+        lambda x: jnp.sum(x.T * w),
+        lambda x: np.sum(x.T @ x @ x.T * w),
+        lambda x: np.mean(x.T) + np.sum(x[:, 1]),
+    ):
+        jg.testing.check_grads(f, (x,), order=2)
+        np.testing.assert_allclose(jg.value_and_grad(f)(x)[0], f(x), rtol=1e-12)
+    np.testing.assert_array_equal(jg.grad(lambda x: jnp.sum(x.T))(x), np.ones((3, 4)))
+
+
+def test_constants_of_rules_are_copied() -> None:
+    (x,) = values(22, (3,))
+    buffer = np.array([1.0, 2.0, 3.0])
+
+    def f(x: Any) -> Any:
+        out = np.dot(x, buffer)
+        buffer[:] = 0.0
+        return out * 2.0
+
+    for _ in range(3):
+        buffer[:] = [1.0, 2.0, 3.0]
+        np.testing.assert_array_equal(jg.grad(f)(x), [2.0, 4.0, 6.0])
+
+
+def test_operands_that_only_the_general_path_takes() -> None:
+    (x,) = values(23, (3, 4))
+    integers, large = np.arange(12).reshape(4, 3), np.ones((4, 3000))
+    complexes = np.ones(4) * 1j
+    np.testing.assert_array_equal(jg.grad(lambda x: np.sum(x @ integers))(x), np.tile(integers.sum(1), (3, 1)))
+    np.testing.assert_array_equal(jg.grad(lambda x: np.sum(x @ large))(x), np.full((3, 4), 3000.0))
+    np.testing.assert_array_equal(jg.grad(lambda x: np.sum(np.imag(x @ complexes)))(x), np.ones((3, 4)))
+    np.testing.assert_array_equal(
+        jg.grad(lambda x: np.sum(x @ integers[:, ::-1].astype(float).T.copy().T))(x)[0], integers.sum(1)
+    )
+
+
+def test_errors_of_ops_and_of_rules_come_through() -> None:
+    def refuse(g: Any, x: Any) -> Any:
+        raise ArithmeticError("no derivative today")
+
+    samples = lambda rng: [((rng.normal(size=3),), {})]  # noqa: E731
+    op = Op("refusing", np.negative, ("x",), rules={"x": refuse}, samples=samples)
+    try:
+        x = np.ones(3)
+        for _ in range(3):
+            with pytest.raises(ArithmeticError, match="today"):
+                jg.grad(lambda x: np.sum(op(x * 2.0) * 3.0))(x)
+            with pytest.raises(jg.errors.ShapeError):
+                jg.grad(lambda x: np.sum(x @ np.ones((4, 2))))(x)
+        np.testing.assert_array_equal(jg.grad(lambda x: np.sum(x * 2.0))(x), np.full(3, 2.0))
+    finally:
+        del REGISTRY["refusing"]
+
+
+def test_rules_that_return_nothing_or_another_shape_or_dtype() -> None:
+    samples = lambda rng: [((rng.normal(size=3), rng.normal(size=3)), {})]  # noqa: E731
+    op = Op(
+        "uneven",
+        lambda x, y: x + y,
+        ("x", "y"),
+        rules={"x": lambda g: None, "y": lambda g: np.stack([g, g]).astype(np.float32)},
+        samples=samples,
+    )
+    try:
+        x = np.arange(3.0)
+        for _ in range(3):
+            by_x, by_y = jg.grad(lambda x, y: np.sum(op(x * 1.0, y * 1.0) * 3.0), (0, 1))(x, x)
+            np.testing.assert_array_equal(by_x, np.zeros(3))
+            np.testing.assert_array_equal(by_y, np.full(3, 6.0))
+            assert by_y.dtype == np.float64
+    finally:
+        del REGISTRY["uneven"]
+
+
+def test_lines_are_those_of_the_user() -> None:
+    x = jg.tensor(np.ones((3, 3)), requires_grad=True)
+    for f in (np.linalg.norm, jnp.logsumexp, np.max, lambda x: np.sum(x, axis=0), lambda x: x @ x):
+        out = f(x)
+        tape = out._tape
+        assert tape is not None
+        assert tape.location(tape.producer(out._vid)).file == __file__
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_picking_along_an_axis(axis: int, dtype: Any) -> None:
+    (x,) = values(24, (3, 4, 5), dtype=dtype)
+    index = np.array([[2, 0], [-1, 2]])
+    where = (*(slice(None),) * axis, index)
+    for f in (lambda x: x[where], lambda x: np.take(x, index, axis)):
+        assert kinds(f, x) == {L.KIND_GATHER}
+        out = f(x)
+        w = np.arange(1, out.size + 1, dtype=dtype).reshape(out.shape)
+        expected = np.zeros_like(x)
+        np.add.at(expected, where, w)
+        np.testing.assert_array_equal(gradient(f, x)[1][0], expected)
+    jg.testing.check_grads(lambda x: x[where] ** 2, (x.astype(float),), order=2)
+
+
+def test_compacting_renumbers_picked_rows() -> None:
+    x = jg.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
+    np.exp(x)
+    y = x[:, np.array([0, 0, 2])] * 2.0
+    tape = y._tape
+    assert tape is not None
+    tape.compact()
+    np.sum(y).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[4.0, 0.0, 2.0], [4.0, 0.0, 2.0]])
+
+
+# -- arrays that are on no tape ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.complex128, np.float16])
+def test_ops_on_arrays_are_numpys(dtype: Any) -> None:
+    x = (np.arange(12).reshape(3, 4) + 1).astype(dtype)
+    jnp.add(np.ones(1), np.ones(1))
+    for found, expected in (
+        (jnp.add(x, x), x + x),
+        (jnp.add(x.T, 1.5), x.T + 1.5),
+        (jnp.multiply(x, x[0]), x * x[0]),
+        (jnp.subtract(2, x[:, :1]), 2 - x[:, :1]),
+        (jnp.add(x[0, 0], x[0, 1]), x[0, 0] + x[0, 1]),
+        (jnp.add(x, np.float64(0.5)), x + np.float64(0.5)),
+        (jnp.add(x, True), x + True),
+        (jnp.add(x[:0], x[:1]), x[:0] + x[:1]),
+    ):
+        assert type(found) is type(expected)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="broadcast"):
+        jnp.add(np.ones(2), np.ones(3))
+
+
+def test_ops_on_arrays_leave_no_floating_point_flags() -> None:
+    with np.errstate(all="raise"):
+        for _ in range(2):
+            jnp.divide(np.ones(3), np.zeros(3))
+            np.add(np.ones(3), 1.0)

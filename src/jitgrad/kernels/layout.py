@@ -41,10 +41,17 @@ KINDS_OF_KERNELS: Final = (KIND_ELEMENTWISE, KIND_BROADCAST_1, KIND_BROADCAST_2,
 
 KIND_PUT: Final = 5  # the first operand, with the second in the place of a strided part of it
 KIND_JOIN: Final = 6  # the operands' elements, one operand after another
-KIND_GATHER: Final = 7  # the first operand's slices along its first axis, as the second, of int64, names them
+KIND_GATHER: Final = 7  # the first operand's slices along an axis, as the second, of int64, names them
 
 # How many of a row's operands are ids of values, where not all are: behind them stand shape and strides.
-N_IDS: Final = {KIND_VIEW: 1, KIND_BROADCAST_1: 1, KIND_BROADCAST_2: 2, KIND_BROADCAST_3: 3, KIND_PUT: 2}
+N_IDS: Final = {
+    KIND_VIEW: 1,
+    KIND_BROADCAST_1: 1,
+    KIND_BROADCAST_2: 2,
+    KIND_BROADCAST_3: 3,
+    KIND_PUT: 2,
+    KIND_GATHER: 2,
+}
 
 IMMEDIATE: Final = -1  # operand id of a Python scalar that stands in ROW_DATA
 CONSTANT: Final = -2  # operand id of a value that no derivative is asked of and no rule needs

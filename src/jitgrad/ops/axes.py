@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jitgrad.core.tensor import Tensor
 from jitgrad.core.types import ArrayType
 from jitgrad.ops.shaping import reshape_op
 
@@ -62,14 +63,15 @@ def dtype_of(dtype: Any) -> Any:
 
 def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a reduction's result with ``keepdims=True``."""
-    return tuple(1 if d in axes else length for d, length in enumerate(shape))
+    return tuple([1 if d in axes else length for d, length in enumerate(shape)])
 
 
 def lift(g: Any, kind: ArrayType, axes: tuple[int, ...]) -> Any:
     """Give a reduction's result, or its cotangent, a shape that broadcasts against the operand."""
     if g.ndim == 0 or g.ndim == kind.ndim:
         return g
-    return reshape_op(g, shape=kept_shape(kind.shape, axes))
+    shape = kept_shape(kind.shape, axes)
+    return reshape_op(g, shape=shape) if type(g) is Tensor else g.reshape(shape)
 
 
 def count_of(x: Any, axes: tuple[int, ...]) -> int:

@@ -195,6 +195,7 @@ native.not_a_sequence(Tensor)
 # Says what an index is made of: basic items and Python's booleans as they are, for each integer array its
 # shape. The arrays themselves are one operand: the only array as it is, or several, one after another.
 Layout = tuple[Any, ...]
+_WHOLE = slice(None)
 
 
 def _lone_mask(index: Any) -> Array | None:
@@ -258,9 +259,16 @@ def unpacked(layout: Layout, packed: Array) -> Any:
     return tuple([next(remaining) if type(item) is tuple else item for item in layout])
 
 
+def _axis_of(layout: Layout) -> int:
+    """Return the axis that an index picks along by its one array, which stands last; else -1."""
+    last = len(layout) - 1
+    return last if type(layout[last]) is tuple and layout[:last] == (_WHOLE,) * last else -1
+
+
 def _index(x: Array, index: Array, *, layout: Layout, unique: bool) -> Array:
-    if len(layout) == 1 and type(layout[0]) is tuple and x.ndim > 1 and x.flags.c_contiguous:
-        return x.take(index, 0)  # twice as fast for whole rows
+    axis = _axis_of(layout)
+    if axis >= 0 and x.ndim > 1 and x.flags.c_contiguous:
+        return x.take(index, axis)  # twice as fast, and contiguous
     return np.asarray(x[unpacked(layout, index)])
 
 
@@ -341,10 +349,11 @@ index_add_op: Op = Op(
 
 
 def _record_index(x: Tensor, packed: Array, out: Array, layout: Layout, unique: bool) -> Any:
-    """Record that ``out`` are elements of ``x``: along the first axis natively."""
+    """Record that ``out`` are elements of ``x``: along one axis natively."""
     params = {"layout": layout, "unique": unique}
-    if len(layout) == 1 and type(layout[0]) is tuple:
-        handle = native.gather(index_op.index, x, packed, out, params)
+    axis = _axis_of(layout)
+    if axis >= 0:
+        handle = native.gather(index_op.index, x, packed, out, params, math.prod(x.shape[:axis]))
         if handle is not None:
             return handle
     tape = recording_tape((x,))

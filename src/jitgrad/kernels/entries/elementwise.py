@@ -155,6 +155,8 @@ def call_over(address, pointers, strides, n_pointers, shape, ndim, data):
 def _operands_of(process, args, n_inputs, masks, tape, dtype, ids, arrays, number):
     """Write what each operand is, its id and its array (0 for a number), to ``ids`` and ``arrays``.
 
+    Tensors are on ``tape``, or on none; if it is 0, there may be none.
+
     Returns 1; 0 after an error; -1 unless they are arrays of one dtype, masks of booleans, and at most one number,
     which is written to ``number``.
     """
@@ -166,6 +168,8 @@ def _operands_of(process, args, n_inputs, masks, tape, dtype, ids, arrays, numbe
         array = 0
         vid = L.IMMEDIATE
         if kind == load(process + 8 * L.P_TENSOR):
+            if tape == 0:
+                return -1
             array = slot(operand, process, L.P_TENSOR_VALUE)
             own = slot(operand, process, L.P_TENSOR_TAPE)
             if own == tape:
@@ -231,6 +235,105 @@ def _keep(process, header, args, n_inputs, masks, dtype, keeps, ids, arrays):
 
 
 @inline
+def _layout_of(arrays, n_inputs, model, shape, strides):
+    """How the operands are gone through: -1, as contiguous arrays of the model's shape and a number.
+
+    Or over this many axes, with their ``shape``, and ``strides`` for each operand; -2 where neither is possible.
+    """
+    if _alike(arrays, n_inputs, model):
+        return -1
+    ndim = _broadcast_shape(arrays, n_inputs, shape)
+    if ndim < 0:
+        return -2
+    for k in range(n_inputs):
+        if not _broadcast_strides(load(arrays + 8 * k), ndim, strides + 8 * ndim * k):
+            return -2
+    return ndim
+
+
+@inline
+def _extent(model, shape, ndim):
+    """Number of elements of a result."""
+    if ndim < 0:
+        return extent_of(model)
+    extent = 1
+    for d in range(ndim):
+        extent *= load(shape + 8 * d)
+    return extent
+
+
+@inline
+def _new_result(process, model, dtype, shape, ndim):
+    """A new array for a result, or 0 with MemoryError set."""
+    if ndim < 0:
+        return new_like(process, model, dtype)
+    new_array = load(process + 8 * L.P_NEW_ARRAY)
+    return call_new_array(new_array, load(process + 8 * L.P_NDARRAY), ndim, shape, 12 - dtype, 0, 0, 0, 0, 0)
+
+
+@inline
+def _call(address, arrays, n_inputs, masks, number, dtype, shape, strides, ndim, data):
+    """Call a kernel on operands laid out as `_layout_of` has found, and the result, which stands behind them."""
+    pointers = scratch(4)
+    for k in range(n_inputs + 1):
+        array = load(arrays + 8 * k)
+        store(pointers + 8 * k, number if array == 0 else load(array + ARRAY_DATA))
+    if ndim >= 0:
+        dense_strides(strides + 8 * ndim * n_inputs, shape, ndim, 8 >> dtype)
+        call_over(address, pointers, strides, n_inputs + 1, shape, ndim, data)
+        return
+    steps = scratch(4)
+    dims = scratch(1)
+    store(dims, extent_of(load(arrays + 8 * n_inputs)))
+    for k in range(n_inputs + 1):
+        step = 1 if (masks >> k) & 1 else 8 >> dtype
+        store(steps + 8 * k, 0 if load(arrays + 8 * k) == 0 else step)
+    call_kernel(address, pointers, dims, steps, data)
+
+
+@inline
+def _compute(context, args, n_inputs):
+    """Run an elementwise op on arrays that are on no tape, as rules do, and a number.
+
+    Returns a new array; 0 after an error; -1, with nothing done, unless they are small, of one dtype, and not all
+    without axes, where NumPy's results are scalars.
+    """
+    process = load(context + 8 * L.C_PROCESS)
+    masks = load(context + 8 * L.C_MASKS)
+    model = 0
+    for k in range(n_inputs):
+        operand = load(args + 8 * k)
+        if load(operand + OBJECT_TYPE) == load(process + 8 * L.P_NDARRAY) and (masks >> k) & 1 == 0:
+            if pointer_i4(operand + ARRAY_NDIM)[0] != 0:
+                model = operand
+    if model == 0:
+        return -1
+    dtype = float_of(process, model)
+    if dtype < 0:
+        return -1
+    kernel = 2 * load(context + 8 * L.C_OPCODE) + dtype
+    address = load(load(process + 8 * L.P_KERNELS) + 8 * (L.KERNEL_WIDTH * kernel + L.KERNEL_FORWARD))
+    if address == 0:
+        return -1
+    ids = scratch(3)
+    arrays = scratch(4)
+    number = scratch(1)
+    found = _operands_of(process, args, n_inputs, masks, 0, dtype, ids, arrays, number)
+    if found != 1:
+        return found
+    shape = scratch(8)
+    strides = scratch(32)
+    ndim = _layout_of(arrays, n_inputs, model, shape, strides)
+    if ndim == -2 or _extent(model, shape, ndim) > L.SMALL:
+        return -1
+    out = _new_result(process, model, dtype, shape, ndim)
+    if out != 0:
+        store(arrays + 8 * n_inputs, out)
+        _call(address, arrays, n_inputs, masks, number, dtype, shape, strides, ndim, L.CALLED_BY_NUMPY)
+    return out
+
+
+@inline
 def _run(context, args, n_inputs):
     """Run an elementwise op on tensors, numbers and arrays, and record it.
 
@@ -272,28 +375,15 @@ def _run(context, args, n_inputs):
     # The result: of the model's shape, or broadcast
     shape = scratch(8)
     strides = scratch(32)
-    extent = extent_of(array)
-    ndim = -1  # of a broadcast result
-    if not _alike(arrays, n_inputs, array):
-        ndim = _broadcast_shape(arrays, n_inputs, shape)
-        if ndim < 0:
-            return -1
-        extent = 1
-        for d in range(ndim):
-            extent *= load(shape + 8 * d)
-        for k in range(n_inputs):
-            operand = load(arrays + 8 * k)
-            if not _broadcast_strides(operand, ndim, strides + 8 * ndim * k):
-                return -1
-            if (keeps >> k) & 1 and operand != 0 and load(ids + 8 * k) < 0 and not is_contiguous(operand):
-                return -1  # it would have to be copied with its strides
-    if extent > L.SMALL:
+    ndim = _layout_of(arrays, n_inputs, array, shape, strides)
+    extent = _extent(array, shape, ndim)
+    if ndim == -2 or extent > L.SMALL:
         return -1
-    if ndim < 0:
-        out = new_like(process, array, dtype)
-    else:
-        new_array = load(process + 8 * L.P_NEW_ARRAY)
-        out = call_new_array(new_array, load(process + 8 * L.P_NDARRAY), ndim, shape, 12 - dtype, 0, 0, 0, 0, 0)
+    for k in range(n_inputs):
+        operand = load(arrays + 8 * k)
+        if (keeps >> k) & 1 and operand != 0 and load(ids + 8 * k) < 0 and not is_contiguous(operand):
+            return -1  # it would have to be copied with its strides
+    out = _new_result(process, array, dtype, shape, ndim)
     place = scratch(2)
     if out == 0 or locate(process, header, place) != 0:
         return 0
@@ -322,26 +412,13 @@ def _run(context, args, n_inputs):
     store(header + 8 * L.H_BYTES, load(header + 8 * L.H_BYTES) + extent * (8 >> dtype))
 
     store(arrays + 8 * n_inputs, out)
-    pointers = scratch(4)
-    for k in range(n_inputs + 1):
-        operand = load(arrays + 8 * k)
-        store(pointers + 8 * k, number if operand == 0 else load(operand + ARRAY_DATA))
     memcpy(operands, ids, 8 * n_inputs)
-    if ndim < 0:
-        dims = scratch(1)
-        store(dims, extent)
-        for k in range(n_inputs + 1):
-            step = 1 if (masks >> k) & 1 else 8 >> dtype
-            store(strides + 8 * k, 0 if load(arrays + 8 * k) == 0 else step)
-        call_kernel(address, pointers, dims, strides, L.STORE)
-    else:
-        # behind the ids: number of axes, shape, and the operands' strides; the result's are needed only here
+    if ndim >= 0:  # behind the ids: number of axes, shape, and the operands' strides
         layout = operands + 8 * n_inputs
         store(layout, ndim)
         memcpy(layout + 8, shape, 8 * ndim)
         memcpy(layout + 8 * (1 + ndim), strides, 8 * ndim * n_inputs)
-        dense_strides(strides + 8 * ndim * n_inputs, shape, ndim, 8 >> dtype)
-        call_over(address, pointers, strides, n_inputs + 1, shape, ndim, L.STORE)
+    _call(address, arrays, n_inputs, masks, number, dtype, shape, strides, ndim, L.STORE)
 
     vid = from_int(result)
     failed = set_item(load(header + 8 * L.H_KEPT), vid, out) if keeps & L.KEEPS_RESULT else 0
@@ -353,9 +430,12 @@ def _run(context, args, n_inputs):
 
 
 @inline
-def _call(context, args, n_args, n_inputs):
+def _answer(context, args, n_args, n_inputs):
+    """What an op's built-in function returns."""
     if n_args == n_inputs:
         result = _run(context, args, n_inputs)
+        if result == -1:
+            result = _compute(context, args, n_inputs)
         if result != -1:
             return result
     return vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
@@ -363,17 +443,17 @@ def _call(context, args, n_args, n_inputs):
 
 def unary(self, args, n_args):
     """``(x)``: the built-in function of a unary op; ``self`` is its context."""
-    return _call(load(self + ARRAY_DATA), args, n_args, 1)
+    return _answer(load(self + ARRAY_DATA), args, n_args, 1)
 
 
 def binary(self, args, n_args):
     """``(x, y)``: the built-in function of a binary op; ``self`` is its context."""
-    return _call(load(self + ARRAY_DATA), args, n_args, 2)
+    return _answer(load(self + ARRAY_DATA), args, n_args, 2)
 
 
 def ternary(self, args, n_args):
     """``(x, y, z)``: the built-in function of an op of three operands; ``self`` is its context."""
-    return _call(load(self + ARRAY_DATA), args, n_args, 3)
+    return _answer(load(self + ARRAY_DATA), args, n_args, 3)
 
 
 def reflected(self, args, n_args):
@@ -382,5 +462,5 @@ def reflected(self, args, n_args):
     if n_args == 2:
         store(exchanged, load(args + 8))
         store(exchanged + 8, load(args))
-        return _call(load(self + ARRAY_DATA), exchanged, 2, 2)
-    return _call(load(self + ARRAY_DATA), args, n_args, 2)
+        return _answer(load(self + ARRAY_DATA), exchanged, 2, 2)
+    return _answer(load(self + ARRAY_DATA), args, n_args, 2)

@@ -137,8 +137,9 @@ def finish(process, header, tape, out, dtype, extent, row, kind):
 
 
 def gather(self, args, n_args):
-    """``(opcode, x, index, out, params)``: record that ``out`` is ``x[index]``, of an int64 array on the first axis.
+    """``(opcode, x, index, out, params, outer)``: record that ``out`` is what an int64 array picks along an axis of x.
 
+    ``outer`` is how many slices there are along the axes before it, all taken together.
     Returns the result's tensor. None, with nothing done, unless ``x`` is recorded and contiguous, and neither ``out``
     nor ``index`` is empty. The index, contiguous, is kept: nobody may write to it.
     """
@@ -151,7 +152,7 @@ def gather(self, args, n_args):
         return nothing(process)
     dtype = dtype_of(process, slot(x, process, L.P_TENSOR_VALUE))
     extent = extent_of(out)
-    if dtype < 0 or dtype_of(process, out) != dtype or extent == 0 or not has_room(header, 2, 2):
+    if dtype < 0 or float_of(process, out) != dtype or extent == 0 or not has_room(header, 3, 2):
         return nothing(process)
     place = scratch(3)
     tape = slot(x, process, L.P_TENSOR_TAPE)
@@ -170,7 +171,8 @@ def gather(self, args, n_args):
     write_value(header, index_id, index, -1, extent_of(index), -1)
     row = load(header + 8 * L.H_N_ROWS)
     kernel = 2 * as_int(load(args)) + dtype
-    operands = append_row(header, kernel, L.KIND_GATHER, 2, index_id + 1, 1, data, 2, load(place), load(place + 8))
+    operands = append_row(header, kernel, L.KIND_GATHER, 3, index_id + 1, 1, data, 2, load(place), load(place + 8))
     store(operands, as_int(slot(x, process, L.P_TENSOR_VID)))
     store(operands + 8, index_id)
+    store(operands + 16, as_int(load(args + 40)))
     return finish(process, header, tape, out, dtype, extent, row, load(place + 16))

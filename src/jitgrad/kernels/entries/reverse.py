@@ -340,22 +340,25 @@ def _reverse_gather(header, row, value):
     index = values + 8 * L.VALUE_WIDTH * load(operands + 8)
     open_bar(base, dtype, True)
     n = load(index + 8 * L.VALUE_SIZE)
-    inner = load(value + 8 * L.VALUE_SIZE) // n
-    length = load(base + 8 * L.VALUE_SIZE) // inner
+    outer = load(operands + 16)
+    inner = load(value + 8 * L.VALUE_SIZE) // (n * outer)
+    length = load(base + 8 * L.VALUE_SIZE) // (inner * outer)
     position = load(index + 8 * L.VALUE_ADDRESS)
     target = load(base + 8 * L.VALUE_BAR)
     source = load(value + 8 * L.VALUE_BAR)
     row_bytes = inner * (8 >> dtype)
-    for i in range(n):
-        at = load(position + 8 * i)
-        place = target + row_bytes * (at + length if at < 0 else at)
-        if dtype == 0:
-            for j in range(inner):
-                pointer_f8(place)[j] += pointer_f8(source)[j]
-        else:
-            for j in range(inner):
-                pointer_f4(place)[j] += pointer_f4(source)[j]
-        source += row_bytes
+    for _ in range(outer):
+        for i in range(n):
+            at = load(position + 8 * i)
+            place = target + row_bytes * (at + length if at < 0 else at)
+            if dtype == 0:
+                for j in range(inner):
+                    pointer_f8(place)[j] += pointer_f8(source)[j]
+            else:
+                for j in range(inner):
+                    pointer_f4(place)[j] += pointer_f4(source)[j]
+            source += row_bytes
+        target += length * row_bytes
 
 
 @inline

@@ -153,7 +153,7 @@ def operand_count(row):
     kind = load(row + 8 * L.ROW_KIND)
     if kind == L.KIND_VIEW or kind == L.KIND_BROADCAST_1:
         return 1
-    if kind == L.KIND_BROADCAST_2 or kind == L.KIND_PUT:
+    if kind == L.KIND_BROADCAST_2 or kind == L.KIND_PUT or kind == L.KIND_GATHER:
         return 2
     if kind == L.KIND_BROADCAST_3:
         return 3

@@ -5,19 +5,26 @@ from __future__ import annotations
 from jitgrad.kernels import layout as L
 from jitgrad.kernels.entries.objects import (
     ARRAY_DATA,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    ARRAY_STRIDES,
     OBJECT_TYPE,
     as_int,
-    dtype_of,
     extent_of,
+    float_of,
+    free,
     from_int,
     header_of,
     inline,
+    is_contiguous,
     list_append,
+    malloc,
     slot,
     vectorcall,
 )
 from jitgrad.kernels.entries.rows import append_row, has_room, is_ours, locate, new_tensor, write_scalar, write_value
-from jitgrad.kernels.intrinsics import call_new_array, load, pointer_f4, pointer_f8, scratch, store
+from jitgrad.kernels.entries.writes import READ, move
+from jitgrad.kernels.intrinsics import call_new_array, load, pointer_f4, pointer_f8, pointer_i4, scratch, store
 
 
 @inline
@@ -63,7 +70,7 @@ def _total(context, x, scalar_type):
         return -1
     header = header_of(process, tape)
     array = slot(x, process, L.P_TENSOR_VALUE)
-    dtype = dtype_of(process, array)
+    dtype = float_of(process, array)
     extent = extent_of(array)
     if dtype < 0 or extent == 0 or extent > L.SMALL or not is_ours(header) or not has_room(header, 1, 1):
         return -1
@@ -75,10 +82,18 @@ def _total(context, x, scalar_type):
         return 0
     scale = 1.0 / extent if load(context + 8 * L.C_MEAN) != 0 else 1.0
     address = load(array + ARRAY_DATA)
+    packed = 0
+    if not is_contiguous(array):
+        packed = malloc(extent * (8 >> dtype))
+        ndim = pointer_i4(array + ARRAY_NDIM)[0]
+        shape = load(array + ARRAY_SHAPE)
+        move(dtype, address, shape, load(array + ARRAY_STRIDES), ndim, packed, 8 >> dtype, READ)
+        address = packed
     if dtype == 0:
         total = _sum_f8(address, extent)
     else:
         total = _sum_f4(address, extent)
+    free(packed)
     write_scalar(load(out + ARRAY_DATA), total / extent if load(context + 8 * L.C_MEAN) != 0 else total, dtype)
     result = load(header + 8 * L.H_N_VALUES)
     row = load(header + 8 * L.H_N_ROWS)
