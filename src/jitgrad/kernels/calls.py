@@ -26,7 +26,7 @@ from jitgrad.kernels.intrinsics import (
     scratch,
     store,
 )
-from jitgrad.kernels.rows import run
+from jitgrad.kernels.rows import bind_slot, run
 
 __all__ = ["call"]
 
@@ -41,7 +41,7 @@ _READABLE = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 
 
 @inline
-def _bind_arguments(context, args, process, slots):
+def _bind_arguments(context, args, process, plan):
     """Check the arguments, and tell the plan where they are. Returns whether they are what was traced."""
     table = load(context + 8 * L.CALL_ARGUMENTS)
     for k in range(load(context + 8 * L.CALL_N_ARGUMENTS)):
@@ -64,7 +64,7 @@ def _bind_arguments(context, args, process, slots):
             for d in range(ndim):
                 if load(shape + 8 * d) != load(traced + 8 * d):
                     return False
-            store(slots + 8 * load(expected + 8 * L.ARGUMENT_SLOT), load(argument + ARRAY_DATA))
+            bind_slot(plan, load(expected + 8 * L.ARGUMENT_SLOT), load(argument + ARRAY_DATA))
         elif kind == L.ARGUMENT_NUMBER:
             if load(argument + OBJECT_TYPE) != load(process + 8 * L.P_FLOAT):
                 return False
@@ -92,8 +92,7 @@ def _attempt(context, args):
     """Run the plan. Returns the result; 0 after an error; -1, with nothing done, where the general path must run."""
     process = load(context + 8 * L.CALL_PROCESS)
     plan = load(context + 8 * L.CALL_PLAN)
-    slots = load(plan + 8 * L.PLAN_SLOTS)
-    if not _bind_arguments(context, args, process, slots) or not _surroundings_hold(context):
+    if not _bind_arguments(context, args, process, plan) or not _surroundings_hold(context):
         return -1
     made = scratch(16)
     outputs = load(context + 8 * L.CALL_OUTPUTS)
@@ -117,7 +116,7 @@ def _attempt(context, args):
                 let_go(load(made + 8 * j))
             return 0
         store(made + 8 * k, array)
-        store(slots + 8 * load(output + 8 * L.OUTPUT_SLOT), load(array + ARRAY_DATA))
+        bind_slot(plan, load(output + 8 * L.OUTPUT_SLOT), load(array + ARRAY_DATA))
     if run(plan, 0) != load(plan + 8 * L.PLAN_N_ROWS):  # a guard does not hold
         for k in range(n_outputs):
             let_go(load(made + 8 * k))

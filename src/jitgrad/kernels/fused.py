@@ -146,7 +146,7 @@ class _Writer:
         """Return the module."""
         loop = self.loop
         lanes = 8 if any(operation.element == "f" for operation in loop.operations) else 4
-        padded = -(-loop.extent // lanes) * lanes
+        padded = 1 if loop.extent == 1 else -(-loop.extent // lanes) * lanes
         self(f"define void @{self.name}(ptr %args, ptr %dims, ptr %steps, i64 %data) {{")
         self("entry:")
         if self.unrolled:

@@ -145,20 +145,20 @@ MAX_POINTERS: Final = 40  # of a row's operands
 # A plan: rows that are replayed. Its header:
 PLAN_ROWS: Final = 0
 PLAN_N_ROWS: Final = 1
-PLAN_OPERANDS: Final = 2  # pairs: a slot, and a byte offset from what it points to
-PLAN_SLOTS: Final = 3  # addresses of memory: of inputs, constants, buffers, outputs
-PLAN_POOL: Final = 4  # what the rows' dims and steps point to
+PLAN_POINTERS: Final = 2  # the addresses of all rows' operands
+PLAN_PATCHES: Final = 3  # pairs: one of these pointers, and how far from the beginning of its slot it points, in bytes
+PLAN_FIRST_PATCH: Final = 4  # of each slot of the caller's or Python's: inputs, outputs, results of steps in Python
 PLAN_SHARED: Final = 5  # whether rows in chunks are left to several threads
 PLAN_WIDTH: Final = 6
 
-# One row of it.
+# One row of it: a cache line.
 STEP_KERNEL: Final = 0  # address; 0 if it needs Python, 1 for a guard: do the two operands have the same bytes?
-STEP_OPERANDS: Final = 1  # its first operand
-STEP_N_OPERANDS: Final = 2
-STEP_DIMS: Final = 3  # where in the pool
-STEP_STEPS: Final = 4
-STEP_DATA: Final = 5
-STEP_CHUNK: Final = 6  # elements that are done at a time, whatever the number of threads; 0 for all
+STEP_POINTERS: Final = 1  # address of those of its operands
+STEP_DIMS: Final = 2  # addresses
+STEP_STEPS: Final = 3
+STEP_DATA: Final = 4
+STEP_CHUNK: Final = 5  # elements that are done at a time, whatever the number of threads; 0 for all
+STEP_N_OPERANDS: Final = 6
 STEP_SUMS: Final = 7  # how many of the operands are sums; as many follow that hold what each chunk adds
 STEP_WIDTH: Final = 8
 

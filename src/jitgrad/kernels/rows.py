@@ -33,7 +33,7 @@ from jitgrad.kernels.intrinsics import (
     store,
 )
 
-__all__ = ["KERNELS", "add_up", "bind", "part", "replay", "run"]
+__all__ = ["KERNELS", "add_up", "bind", "bind_slot", "part", "replay", "run"]
 
 
 # -- the loop ------------------------------------------------------------------------------------------------
@@ -50,23 +50,13 @@ def _differ(x, y, n):
 
 
 @inline
-def _locate(plan, row, pointers):
-    operands = load(plan + 8 * L.PLAN_OPERANDS) + 16 * load(row + 8 * L.STEP_OPERANDS)
-    slots = load(plan + 8 * L.PLAN_SLOTS)
-    for k in range(load(row + 8 * L.STEP_N_OPERANDS)):
-        store(pointers + 8 * k, load(slots + 8 * load(operands + 16 * k)) + load(operands + 16 * k + 8))
-
-
-@inline
-def _run_chunks(plan, row, first, end):
+def _run_chunks(row, first, end):
     """Run a row's chunks from ``first`` to before ``end``. What they sum is kept apart, so that any may come first."""
-    pointers = scratch(40)  # MAX_POINTERS, as a literal
-    here = scratch(40)
+    here = scratch(40)  # MAX_POINTERS, as a literal
     length = scratch(1)
-    _locate(plan, row, pointers)
-    pool = load(plan + 8 * L.PLAN_POOL)
-    extent = load(pool + 8 * load(row + 8 * L.STEP_DIMS))
-    steps = pool + 8 * load(row + 8 * L.STEP_STEPS)
+    pointers = load(row + 8 * L.STEP_POINTERS)
+    extent = load(load(row + 8 * L.STEP_DIMS))
+    steps = load(row + 8 * L.STEP_STEPS)
     chunk = load(row + 8 * L.STEP_CHUNK)
     n_sums = load(row + 8 * L.STEP_SUMS)
     n_walked = load(row + 8 * L.STEP_N_OPERANDS) - 2 * n_sums
@@ -83,10 +73,9 @@ def _run_chunks(plan, row, first, end):
 
 
 @inline
-def _add_up(plan, row, n_chunks):
+def _add_up(row, n_chunks):
     """Add what the chunks have summed, in their order. Float32 sums lie in the first half of their places."""
-    pointers = scratch(40)
-    _locate(plan, row, pointers)
+    pointers = load(row + 8 * L.STEP_POINTERS)
     n_sums = load(row + 8 * L.STEP_SUMS)
     n_walked = load(row + 8 * L.STEP_N_OPERANDS) - 2 * n_sums
     single = load(row + 8 * L.STEP_DATA) == L.SINGLE
@@ -101,10 +90,9 @@ def _add_up(plan, row, n_chunks):
 
 
 @inline
-def _n_chunks(plan, row):
-    extent = load(load(plan + 8 * L.PLAN_POOL) + 8 * load(row + 8 * L.STEP_DIMS))
+def _n_chunks(row):
     chunk = load(row + 8 * L.STEP_CHUNK)
-    return (extent + chunk - 1) // chunk
+    return (load(load(row + 8 * L.STEP_DIMS)) + chunk - 1) // chunk
 
 
 def part(self, args, n_args):
@@ -113,9 +101,9 @@ def part(self, args, n_args):
     row = load(plan + 8 * L.PLAN_ROWS) + 8 * L.STEP_WIDTH * as_int(load(args + 8))
     share = as_int(load(args + 16))
     shares = as_int(load(args + 24))
-    n_chunks = _n_chunks(plan, row)
+    n_chunks = _n_chunks(row)
     state = save_thread()
-    _run_chunks(plan, row, n_chunks * share // shares, n_chunks * (share + 1) // shares)
+    _run_chunks(row, n_chunks * share // shares, n_chunks * (share + 1) // shares)
     restore_thread(state)
     return nothing(load(self + ARRAY_DATA))
 
@@ -124,7 +112,7 @@ def add_up(self, args, n_args):
     """``(plan, index)``: add what the chunks of a row have summed, after the last `part`."""
     plan = load(load(args) + ARRAY_DATA)
     row = load(plan + 8 * L.PLAN_ROWS) + 8 * L.STEP_WIDTH * as_int(load(args + 8))
-    _add_up(plan, row, _n_chunks(plan, row))
+    _add_up(row, _n_chunks(row))
     return nothing(load(self + ARRAY_DATA))
 
 
@@ -136,33 +124,25 @@ def run(plan, first):
     """
     rows = load(plan + 8 * L.PLAN_ROWS)
     n_rows = load(plan + 8 * L.PLAN_N_ROWS)
-    operands = load(plan + 8 * L.PLAN_OPERANDS)
-    slots = load(plan + 8 * L.PLAN_SLOTS)
-    pool = load(plan + 8 * L.PLAN_POOL)
-    pointers = scratch(40)  # MAX_POINTERS, as a literal
     shared = load(plan + 8 * L.PLAN_SHARED)
     for index in range(first, n_rows):
         row = rows + 8 * L.STEP_WIDTH * index
         address = load(row + 8 * L.STEP_KERNEL)
+        pointers = load(row + 8 * L.STEP_POINTERS)
+        dims = load(row + 8 * L.STEP_DIMS)
         if address == 0:
             return index
-        if load(row + 8 * L.STEP_CHUNK) != 0:
-            if shared != 0:
-                return index
-            n_chunks = _n_chunks(plan, row)
-            _run_chunks(plan, row, 0, n_chunks)
-            _add_up(plan, row, n_chunks)
-            continue
-        operand = operands + 16 * load(row + 8 * L.STEP_OPERANDS)
-        for k in range(load(row + 8 * L.STEP_N_OPERANDS)):
-            store(pointers + 8 * k, load(slots + 8 * load(operand + 16 * k)) + load(operand + 16 * k + 8))
-        dims = pool + 8 * load(row + 8 * L.STEP_DIMS)
         if address == 1:
             if _differ(load(pointers), load(pointers + 8), load(dims)):
                 return index
+        elif load(row + 8 * L.STEP_CHUNK) != 0:
+            if shared != 0:
+                return index
+            n_chunks = _n_chunks(row)
+            _run_chunks(row, 0, n_chunks)
+            _add_up(row, n_chunks)
         else:
-            steps = pool + 8 * load(row + 8 * L.STEP_STEPS)
-            call_kernel(address, pointers, dims, steps, load(row + 8 * L.STEP_DATA))
+            call_kernel(address, pointers, dims, load(row + 8 * L.STEP_STEPS), load(row + 8 * L.STEP_DATA))
     return n_rows
 
 
@@ -176,13 +156,24 @@ def replay(self, args, n_args):
     return from_int(stopped)
 
 
+@inline
+def bind_slot(plan, slot, address):
+    """Let a slot of a plan be at an address."""
+    pointers = load(plan + 8 * L.PLAN_POINTERS)
+    patches = load(plan + 8 * L.PLAN_PATCHES)
+    first = load(plan + 8 * L.PLAN_FIRST_PATCH)
+    for at in range(load(first + 8 * slot), load(first + 8 * (slot + 1))):
+        patch = patches + 16 * at
+        store(pointers + 8 * load(patch), address + load(patch + 8))
+
+
 def bind(self, args, n_args):
     """``(plan, first, *arrays)``: let consecutive slots of a plan be where the arrays are."""
-    process = load(self + ARRAY_DATA)
-    slots = load(load(load(args) + ARRAY_DATA) + 8 * L.PLAN_SLOTS) + 8 * as_int(load(args + 8))
+    plan = load(load(args) + ARRAY_DATA)
+    slot = as_int(load(args + 8))
     for k in range(n_args - 2):
-        store(slots + 8 * k, load(load(args + 8 * (2 + k)) + ARRAY_DATA))
-    return nothing(process)
+        bind_slot(plan, slot + k, load(load(args + 8 * (2 + k)) + ARRAY_DATA))
+    return nothing(load(self + ARRAY_DATA))
 
 
 # -- loops and copies ----------------------------------------------------------------------------------------

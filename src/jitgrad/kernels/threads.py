@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import Any
 
@@ -130,6 +130,9 @@ def share_out(work: Callable[[int], object], shares: int) -> None:
     """Call ``work`` with each number below ``shares``, on as many threads, and return when all have ended."""
     # in the caller's context: it says what is done about an overflow (np.errstate)
     pending = [_threads.helpers().submit(copy_context().run, work, k) for k in range(1, shares)]
-    work(0)
+    try:
+        work(0)
+    finally:  # an interrupt must not leave threads that write to what is ours no more
+        wait(pending)
     for task in pending:
         task.result()

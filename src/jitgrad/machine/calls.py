@@ -134,7 +134,7 @@ class NativeCall:
             elif type(argument) is float:
                 number = np.zeros(1)
                 self._held.append(number)
-                instance.slots[slot] = number.ctypes.data
+                kernels.bind()(instance.header, slot, number)
                 words += [L.ARGUMENT_NUMBER, number.ctypes.data, 0, 0, slot]
                 slot += 1
             elif isinstance(argument, (bool, int, str, type(None))):

@@ -13,7 +13,7 @@ import numpy as np
 
 from jitgrad.core.elementwise import Elementwise
 from jitgrad.kernels import layout as L
-from jitgrad.kernels.fused import LONGEST_UNROLLED, Loop
+from jitgrad.kernels.fused import LONGEST_UNROLLED, Loop, Operation, Reference
 from jitgrad.kernels.fused import address_of as fused_address
 from jitgrad.machine import kernels
 from jitgrad.machine.memory import Place
@@ -92,8 +92,24 @@ class Builder:
         dtypes = [np.dtype(np.bool_) if masked else dtype for masked in op.masks]
         if dtype not in FLOATS or any(x.array.dtype != wanted for x, wanted in zip(xs, dtypes, strict=True)):
             return False
-        self.loop(op.forward_address(FLOATS.index(dtype)), (*xs, out), out.array.shape)
+        if out.array.size == 1:
+            self._scalar(op, xs, out)
+        else:
+            self.loop(op.forward_address(FLOATS.index(dtype)), (*xs, out), out.array.shape)
         return True
+
+    def _scalar(self, op: Elementwise, xs: Sequence[Place], out: Place) -> None:
+        """Run an elementwise op on one element: without the tests and the loops of its kernel for any layout."""
+        letter = out.array.dtype.char
+        references: list[Reference] = [("input", k) for k in range(len(xs))]
+        symbol, fingerprint, make = op.assembly(letter)
+        if op.name == "where":
+            operation = Operation("select", "", tuple(references), letter)
+        else:
+            operation = Operation("call", symbol, tuple(references), letter)
+        inputs = tuple([(x.array.dtype.char, "s") for x in xs])
+        address = fused_address(Loop(inputs, (operation,), ((0, "c"),), (), 1), {symbol: (fingerprint, make)})
+        self.rows.append(Row(address, (*xs, out), (1,), (), L.STORE))
 
     def copy(self, x: Place, out: Place) -> bool:
         """Copy, with broadcasting, between arrays of one dtype."""

@@ -253,17 +253,24 @@ class Plan:
             rows[index] = (
                 step.address,
                 len(operands),
-                len(step.operands),
                 pooled(step.dims),
                 pooled(step.steps),
                 step.data,
                 step.chunk,
+                len(step.operands),
                 step.n_sums,
             )
             operands.extend([(place.storage.slot, place.offset) for place in step.operands])
-        self.rows = rows
+        self.rows = rows  # with indices where an instance's have addresses
         self.operands = np.array(operands, np.int64).reshape(-1, 2)
         self.pool = np.array([*pool, 0], np.int64)
+        # which operands lie in a slot whose address is known only when the plan runs, slot by slot
+        moving = np.array([s.kind in ("input", "output", "python") for s in self.storages], bool)
+        slots = self.operands[:, 0]
+        patched = np.flatnonzero(moving[slots]) if len(slots) else np.zeros(0, np.int64)
+        patched = patched[np.argsort(slots[patched], kind="stable")]
+        self.patches = np.column_stack([patched, self.operands[patched, 1]]).astype(np.int64)
+        self.first_patch = np.searchsorted(slots[patched], np.arange(len(self.storages) + 1))
         self.output_slots = sorted(
             {self._places[v].storage.slot: v for v in self._outputs if self._places[v].storage.kind == "output"}.items()
         )
@@ -311,21 +318,26 @@ class Instance:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.slots = np.zeros(len(plan.storages) + 1, np.int64)
+        slots = np.zeros(len(plan.storages) + 1, np.int64)
         for slot, address in plan.addresses.items():
-            self.slots[slot] = address
+            slots[slot] = address
         self.arena = np.empty(plan.arena_bytes + ALIGNMENT, np.uint8)
         start = self.arena.ctypes.data
         self.skip = -start % ALIGNMENT
         for storage in plan.storages:
             if storage.kind == "arena":
-                self.slots[storage.slot] = start + self.skip + storage.offset
+                slots[storage.slot] = start + self.skip + storage.offset
+        self.pointers = slots[plan.operands[:, 0]] + plan.operands[:, 1]
+        self.rows = plan.rows.copy()
+        self.rows[:, L.STEP_POINTERS] = self.pointers.ctypes.data + 8 * plan.rows[:, L.STEP_POINTERS]
+        self.rows[:, L.STEP_DIMS] = plan.pool.ctypes.data + 8 * plan.rows[:, L.STEP_DIMS]
+        self.rows[:, L.STEP_STEPS] = plan.pool.ctypes.data + 8 * plan.rows[:, L.STEP_STEPS]
         self.header = np.zeros(L.PLAN_WIDTH, np.int64)
-        self.header[L.PLAN_ROWS] = plan.rows.ctypes.data
+        self.header[L.PLAN_ROWS] = self.rows.ctypes.data
         self.header[L.PLAN_N_ROWS] = len(plan.rows)
-        self.header[L.PLAN_OPERANDS] = plan.operands.ctypes.data
-        self.header[L.PLAN_SLOTS] = self.slots.ctypes.data
-        self.header[L.PLAN_POOL] = plan.pool.ctypes.data
+        self.header[L.PLAN_POINTERS] = self.pointers.ctypes.data
+        self.header[L.PLAN_PATCHES] = plan.patches.ctypes.data
+        self.header[L.PLAN_FIRST_PATCH] = plan.first_patch.ctypes.data
         self.shares = threads.get_num_threads() if plan.has_chunks else 1
         self.header[L.PLAN_SHARED] = self.shares > 1
         self.arrays: dict[int, Array] = {}  # by slot: what the caller, or Python, has provided

@@ -70,10 +70,17 @@ def _node_of(_types: list[ArrayType | None], params: dict[str, Any]) -> str:
     return "Alias"
 
 
+def view_at(x: Array, index: Any) -> Array:
+    """Return a view of what a basic index picks, even if that is one element."""
+    items = index if type(index) is tuple else (index,)
+    return x[items] if any(item is ... for item in items) else x[(*items, ...)]
+
+
 getitem_op: Op = Op(
     "getitem",
     lambda x, *, index: np.asarray(x[index]),
     ("x",),
+    as_view=lambda x, *, index: view_at(x, index),
     rules={"x": lambda g, x_t, *, index: scatter_op(g, index=index, shape=x_t.shape)},
     linear="each",
     view=True,
@@ -85,12 +92,6 @@ getitem_op: Op = Op(
     ],
     doc="``x[index]`` of a basic index.",
 )
-
-
-def view_at(x: Array, index: Any) -> Array:
-    """Return a view of what a basic index picks, even if that is one element."""
-    items = index if type(index) is tuple else (index,)
-    return x[items] if any(item is ... for item in items) else x[(*items, ...)]
 
 
 def _scatter_rows(b: Any, xs: Any, out: Any, *, index: Any, shape: tuple[int, ...]) -> bool:
