@@ -401,6 +401,11 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
         ["add_", "new tensor"],
     ),
     (
+        errors.DtypeError.subclass(np.ma.MaskedArray),
+        "jitgrad does not know what operations mean on arrays of type numpy.ma.MaskedArray",
+        ["numpy.asarray(x)", "mask"],
+    ),
+    (
         errors.DtypeError.operand("arctan2", C128, "real numbers"),
         "arctan2 does not take dtype complex128",
         ["real numbers", "astype"],

@@ -859,6 +859,16 @@ class DtypeError(JitgradError, TypeError):
         return cls(_compose(words, advice, where))
 
     @classmethod
+    def subclass(cls, kind: type) -> Self:
+        """Say that an array of another class has a meaning of its own, which would be lost."""
+        words = f"jitgrad does not know what operations mean on arrays of type {kind.__module__}.{kind.__name__}"
+        advice = (
+            "Pass a plain array: numpy.asarray(x), with the mask of a masked array as an array of its own (for "
+            "jitgrad.numpy.where, or where=)."
+        )
+        return cls(_compose(words, advice))
+
+    @classmethod
     def index(cls, dtype: DType, shape: Shape) -> Self:
         """Say that a tensor cannot be used as an index of a Python sequence."""
         words = "only integer tensors of a single element can be converted to an index"

@@ -12,7 +12,7 @@ import pytest
 
 import jitgrad as jg
 from jitgrad.core.tensor import Tensor
-from jitgrad.errors import ArgnumsError, DifferentiationTypeError, TreeMismatchError
+from jitgrad.errors import ArgnumsError, DifferentiationTypeError, DtypeError, TreeMismatchError
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -416,3 +416,30 @@ def test_inside_a_transform_everything_is_a_tensor() -> None:
         return value
 
     jg.grad(f)(X)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("make", [lambda: np.ma.array([1.0, 2.0], mask=[0, 1]), lambda: np.matrix([[1.0, 2.0]])])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda odd: jg.grad(lambda x: np.sum(x**2))(odd),
+        lambda odd: jg.grad(lambda x: np.sum(x * odd))(np.ones(2)),
+        lambda odd: jg.jit(lambda x: x)(odd),
+        lambda odd: jg.tensor(odd),
+        lambda odd: jg.as_tensor(odd),
+    ],
+)
+def test_arrays_with_meanings_of_their_own_are_refused(make: Any, use: Any) -> None:
+    with pytest.raises(DtypeError, match="does not know what operations mean on arrays of type numpy"):
+        use(make())
+
+
+def test_adding_to_an_array_in_place_is_told() -> None:
+    def f(x: Any) -> Any:
+        z = np.zeros(3)
+        z += x
+        return np.sum(z)
+
+    with pytest.raises(TypeError, match=r"an array cannot hold what numpy.add computes .*write z = z \+ x instead"):
+        jg.grad(f)(np.ones(3))

@@ -17,7 +17,7 @@ from jitgrad.core import native, trace
 from jitgrad.core.location import user_frame
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
-from jitgrad.core.types import ArrayType, type_of
+from jitgrad.core.types import ArrayType, check_class, type_of
 from jitgrad.errors import LeakedTensorError
 from jitgrad.kernels import layout as L
 
@@ -31,6 +31,9 @@ OPS: list[Op] = []  # by opcode
 CALLS: list[tuple[Callable[..., Any] | None, ...] | None] = []  # by opcode: `Op.calls`, once they have been needed
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}  # NumPy's function: the one of ours that answers for it
 NAMESPACE: dict[str, Callable[..., Any]] = {}  # the names of jitgrad.numpy
+
+
+_PLAIN = (np.ndarray, float, int)
 
 
 class Rule:
@@ -390,6 +393,9 @@ def apply(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
             return done
     tape = recording_tape(args)
     values = [arg._value if type(arg) is Tensor else arg for arg in args]
+    for value in values:
+        if type(value) not in _PLAIN:
+            check_class(value)
     if tape is not None and tape.capture is not None:
         out = op.forward(*tape.capture.operands(args), **params)
         return Op.record(op, tape, args, values, out, params)

@@ -205,6 +205,11 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, how: str, *inputs: Any, **kwargs
             f"{call} is not known to jitgrad, so its derivative is not known. Use functions of jitgrad.numpy, or "
             "detach() the arguments if no gradient is to flow through it."
         )
+    if any(type(out) is np.ndarray for out in kwargs.get("out", ())):
+        raise TypeError(
+            f"an array cannot hold what numpy.{ufunc.__name__} computes of a Tensor, in place or by out=, only its value: "
+            "write z = z + x instead of z += x, or make the array with jitgrad.numpy.zeros."
+        )
     if kwargs and isinstance(ours, BuiltinFunctionType):
         raise TypeError(
             f"numpy.{ufunc.__name__} of a Tensor takes no {' or '.join(f'{key}=' for key in kwargs)}: results of "

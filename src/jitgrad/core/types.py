@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["ArrayType", "array_type", "type_of"]
+from jitgrad.errors import DtypeError
+
+__all__ = ["ArrayType", "array_type", "check_class", "type_of"]
 
 
 class ArrayType:
@@ -47,6 +49,25 @@ def array_type(shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayType:
     if found is None:
         found = _TYPES.setdefault(key, ArrayType(shape, dtype))
     return found
+
+
+_KNOWN: set[type] = {np.ndarray, np.memmap}
+
+
+def check_class(value: Any) -> None:
+    """Refuse arrays whose class gives operations another meaning: masked arrays, matrices.
+
+    Raises
+    ------
+    DtypeError
+        If ``value`` is such an array.
+    """
+    kind = type(value)
+    if kind in _KNOWN or not isinstance(value, np.ndarray):
+        return
+    if isinstance(value, np.matrix) or hasattr(value, "mask"):
+        raise DtypeError.subclass(kind)
+    _KNOWN.add(kind)
 
 
 def type_of(value: np.ndarray[Any, Any]) -> ArrayType:

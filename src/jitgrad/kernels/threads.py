@@ -24,9 +24,9 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def _available() -> int:
-    chosen = os.environ.get("JITGRAD_NUM_THREADS")
-    if chosen is not None:
-        if not chosen.isdecimal() or int(chosen) < 1:
+    chosen = os.environ.get("JITGRAD_NUM_THREADS", "").strip()
+    if chosen:
+        if not (chosen.isascii() and chosen.isdecimal()) or int(chosen) < 1:
             raise ValueError(f"JITGRAD_NUM_THREADS must be a positive integer, not {chosen!r}")
         return int(chosen)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from jitgrad.core.op import requires_grad as _requires_grad
 from jitgrad.core.protocol import plain
 from jitgrad.core.tensor import Leaf, Tensor, constant
+from jitgrad.core.types import check_class
 from jitgrad.errors import DtypeError, NumpyConversionError, RangeError, RequiresGradDtypeError, ShapeError
 
 __all__ = [
@@ -118,6 +119,7 @@ def tensor(data: Data, dtype: npt.DTypeLike | None = None, requires_grad: bool =
         )
         data = data._value
     try:
+        check_class(data)
         array = np.array(data, dtype=dtype)
     except NumpyConversionError:
         warnings.warn(
@@ -153,6 +155,7 @@ def as_tensor(data: Data, dtype: npt.DTypeLike | None = None) -> Tensor:
     if type(data) is Tensor:
         return data if dtype is None else data.astype(dtype, copy=False)  # type: ignore[attr-defined]
     if isinstance(data, np.ndarray):
+        check_class(data)
         return make(_supported(np.asarray(data, dtype=dtype), "as_tensor"))
     return tensor(data, dtype)
 

@@ -21,7 +21,7 @@ from jitgrad.core import trace as context
 from jitgrad.core.capture import Capture
 from jitgrad.core.tape import Tape
 from jitgrad.core.tensor import Tensor, on_tape
-from jitgrad.core.types import array_type
+from jitgrad.core.types import array_type, check_class
 from jitgrad.errors import JitTypeError, RetraceWarning
 from jitgrad.kernels import layout as L
 from jitgrad.machine.calls import NativeCall, Unsuitable
@@ -369,6 +369,7 @@ class Jitted(Generic[P, R]):
             elif type(leaf) is Tensor:
                 return [], None, None
             elif isinstance(leaf, (np.generic, np.ndarray)) and leaf.dtype.kind in _TRACED_KINDS:
+                check_class(leaf)
                 kinds.append((type(leaf), leaf.shape, leaf.dtype))
                 dynamic.append(leaf)
             else:

@@ -21,6 +21,7 @@ from jitgrad.core.op import REGISTRY, requires_grad
 from jitgrad.core.reverse import replay_arrays, replay_tensors
 from jitgrad.core.tape import Anchor, Tape
 from jitgrad.core.tensor import Tensor, constant, on_tape
+from jitgrad.core.types import check_class
 from jitgrad.errors import ArgnumsError, DifferentiationTypeError
 
 __all__ = ["NAMESPACE", "Session", "call", "flatten", "result", "select", "substitute"]
@@ -139,6 +140,7 @@ class Session:
 
     def enter(self, leaf: Any) -> Tensor:
         """Put an input on the tape, as a new value: what is recorded from it on is this session's."""
+        check_class(leaf)
         if self.nested and type(leaf) is Tensor and requires_grad(leaf):
             handle: Tensor = REGISTRY["alias"](leaf)
         elif self.tape.capture is not None:  # a value from outside, which every replay reads anew
