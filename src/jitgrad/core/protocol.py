@@ -207,8 +207,8 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, how: str, *inputs: Any, **kwargs
         )
     if any(type(out) is np.ndarray for out in kwargs.get("out", ())):
         raise TypeError(
-            f"an array cannot hold what numpy.{ufunc.__name__} computes of a Tensor, in place or by out=, only its value: "
-            "write z = z + x instead of z += x, or make the array with jitgrad.numpy.zeros."
+            f"an array cannot hold what numpy.{ufunc.__name__} computes of a Tensor, in place or by out=, only its "
+            "value: write z = z + x instead of z += x, or make the array with jitgrad.numpy.zeros."
         )
     if kwargs and isinstance(ours, BuiltinFunctionType):
         raise TypeError(
