@@ -19,6 +19,7 @@ __all__ = [
     "OPERAND",
     "answers",
     "answers_reduce",
+    "attribute",
     "call_discrete",
     "captured",
     "discrete",
@@ -73,6 +74,16 @@ def method(*names: str) -> Callable[[F], F]:
         return function
 
     return install
+
+
+def attribute(
+    name: str,
+    get: Callable[[Any], Any],
+    put: Callable[[Any, Any], None] | None = None,
+    delete: Callable[[Any], None] | None = None,
+) -> None:
+    """Install a property of `Tensor`."""
+    setattr(Tensor, name, property(get, put, delete))
 
 
 def operator(op: Elementwise, name: str) -> None:
@@ -218,7 +229,5 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, how: str, *inputs: Any, **kwargs
     return ours(*inputs, **kwargs)
 
 
-Tensor.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
-Tensor.__array_function__ = _array_function  # type: ignore[attr-defined]
-native.pass_over(_array_ufunc.__code__)
-native.pass_over(_array_function.__code__)
+method("__array_ufunc__")(_array_ufunc)
+method("__array_function__")(_array_function)

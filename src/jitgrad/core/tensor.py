@@ -16,7 +16,10 @@ from jitgrad.core import native
 from jitgrad.core.types import ArrayType, array_type, type_of
 
 if TYPE_CHECKING:
+    from jitgrad.core.methods import Methods
     from jitgrad.core.tape import Tape
+else:
+    Methods = object
 
 __all__ = ["Leaf", "Tensor", "Version", "constant", "on_tape"]
 
@@ -54,7 +57,7 @@ class Leaf:
         self.version = Version()
 
 
-class Tensor:
+class Tensor(Methods):
     """An array that remembers how it was computed.
 
     Made by `jitgrad.tensor` and its kin, or by a transform around the arguments of the function that it traces. It

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from jitgrad.core import native
 from jitgrad.core.capture import capture_of, observe
 from jitgrad.core.op import FUNCTIONS, Array, Op, recorded, recording_tape
-from jitgrad.core.protocol import answers, discrete, method, plain
+from jitgrad.core.protocol import answers, attribute, discrete, method, plain
 from jitgrad.core.tensor import Tensor, constant
 from jitgrad.core.types import ArrayType
 from jitgrad.ops.casting import asarray, astype_op
@@ -518,7 +518,7 @@ def _len(self: Tensor) -> int:
 
 
 @method("__iter__")
-def _iter(self: Tensor) -> Any:
+def _iter(self: Tensor) -> Iterator[Tensor]:
     """Iterate over the first axis."""
     if not self._type.ndim:
         raise TypeError("iteration over a 0-d array")
@@ -526,7 +526,7 @@ def _iter(self: Tensor) -> Any:
 
 
 @method("__reversed__")
-def _reversed(self: Tensor) -> Any:
+def _reversed(self: Tensor) -> Iterator[Tensor]:
     """Iterate over the first axis, backwards."""
     if not self._type.ndim:
         raise TypeError("iteration over a 0-d array")
@@ -544,4 +544,4 @@ def _size(self: Tensor) -> int:
     return self._type.size
 
 
-Tensor.size = property(_size)  # type: ignore[attr-defined]
+attribute("size", _size)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from jitgrad.core.op import Array, Op
-from jitgrad.core.protocol import answers, method, plain
+from jitgrad.core.protocol import answers, attribute, method, plain
 from jitgrad.core.tensor import Tensor
 from jitgrad.core.types import ArrayType
 from jitgrad.ops.casting import asarray
@@ -331,8 +331,8 @@ def _matrix_transposed(self: Tensor) -> Any:
     return matrix_transpose(self)
 
 
-Tensor.T = property(_transposed)  # type: ignore[attr-defined]
-Tensor.mT = property(_matrix_transposed)  # type: ignore[attr-defined]
+attribute("T", _transposed)
+attribute("mT", _matrix_transposed)
 
 
 # -- broadcasting --------------------------------------------------------------------------------------------

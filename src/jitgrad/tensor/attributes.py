@@ -9,7 +9,7 @@ from typing import Any
 from jitgrad.core.capture import capture_of
 from jitgrad.core.op import REGISTRY
 from jitgrad.core.op import requires_grad as _requires_grad
-from jitgrad.core.protocol import method
+from jitgrad.core.protocol import attribute, method
 from jitgrad.core.tensor import Leaf, Tensor, Version, constant
 from jitgrad.core.types import type_of
 from jitgrad.core.writes import own
@@ -65,7 +65,7 @@ def _leave_tape(leaf: Tensor) -> None:
     leaf._vid = -1
 
 
-Tensor.requires_grad = property(_get_requires_grad, _set_requires_grad)  # type: ignore[attr-defined]
+attribute("requires_grad", _get_requires_grad, _set_requires_grad)
 
 
 @method("requires_grad_")
@@ -94,7 +94,7 @@ def _is_leaf(self: Tensor) -> bool:
     return is_leaf(self)
 
 
-Tensor.is_leaf = property(_is_leaf)  # type: ignore[attr-defined]
+attribute("is_leaf", _is_leaf)
 
 
 # -- the gradient ---------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def _delete_grad(self: Tensor) -> None:
     _set_grad(self, None)
 
 
-Tensor.grad = property(_get_grad, _set_grad, _delete_grad)  # type: ignore[attr-defined]
+attribute("grad", _get_grad, _set_grad, _delete_grad)
 
 
 @method("retain_grad")
@@ -172,7 +172,7 @@ def _retains_grad(self: Tensor) -> bool:
     return self._leaf is not None and self._leaf.retains_grad
 
 
-Tensor.retains_grad = property(_retains_grad)  # type: ignore[attr-defined]
+attribute("retains_grad", _retains_grad)
 
 
 # -- the data alone -------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _version(self: Tensor) -> int:
     return 0 if self._leaf is None else self._leaf.version.count
 
 
-Tensor._version = property(_version)  # type: ignore[attr-defined]
+attribute("_version", _version)
 
 
 @method("detach")
@@ -255,4 +255,4 @@ def _set_data(self: Tensor, data: Any) -> None:
     _leave_tape(self)
 
 
-Tensor.data = property(_get_data, _set_data)  # type: ignore[attr-defined]
+attribute("data", _get_data, _set_data)

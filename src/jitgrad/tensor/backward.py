@@ -67,7 +67,7 @@ def seed_of(output: Tensor, gradient: Any, index: int, create_graph: bool) -> Ba
     if not create_graph:
         return value.astype(kind.dtype, copy=False)
     if type(gradient) is Tensor:
-        return gradient.astype(kind.dtype, copy=False)  # type: ignore[attr-defined]
+        return gradient.astype(kind.dtype, copy=False)
     return constant(value.astype(kind.dtype, copy=False))
 
 

@@ -213,7 +213,7 @@ _DTYPES: dict[str, type] = {
 
 def _converter(name: str, dtype: type) -> None:
     def convert(self: Tensor) -> Tensor:
-        return self.astype(dtype, copy=False)  # type: ignore[attr-defined,no-any-return]
+        return self.astype(dtype, copy=False)
 
     convert.__name__ = name
     convert.__doc__ = f"Return the tensor in dtype {np.dtype(dtype)}: itself, if that is its dtype."
@@ -235,7 +235,7 @@ def to(self: Tensor, dtype: npt.DTypeLike | None) -> Tensor:
     >>> jg.ones(1).to(np.float32)
     tensor([1.], dtype=float32)
     """
-    return self.astype(dtype, copy=False)  # type: ignore[attr-defined,no-any-return]
+    return self.astype(dtype, copy=False)
 
 
 # -- texts and copies -----------------------------------------------------------------------------------------

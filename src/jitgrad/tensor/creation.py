@@ -153,7 +153,7 @@ def as_tensor(data: Data, dtype: npt.DTypeLike | None = None) -> Tensor:
     tensor([5., 0.])
     """
     if type(data) is Tensor:
-        return data if dtype is None else data.astype(dtype, copy=False)  # type: ignore[attr-defined]
+        return data if dtype is None else data.astype(dtype, copy=False)
     if isinstance(data, np.ndarray):
         check_class(data)
         return make(_supported(np.asarray(data, dtype=dtype), "as_tensor"))

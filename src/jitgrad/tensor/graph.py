@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 
 from jitgrad.core.op import OPS, REGISTRY
+from jitgrad.core.protocol import attribute
 from jitgrad.core.tape import Anchor, Tape
 from jitgrad.core.tensor import Tensor
 from jitgrad.kernels import layout as L
@@ -136,4 +137,4 @@ def _grad_fn(self: Tensor) -> Node | None:
     return node if type(node) is Node else None
 
 
-Tensor.grad_fn = property(_grad_fn)  # type: ignore[attr-defined]
+attribute("grad_fn", _grad_fn)

@@ -62,7 +62,7 @@ def _wrapped(hook: Hook) -> Callable[[Any], Any]:
             raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
         if result.shape != bar.shape:
             raise GradientShapeError.hook(name, result.shape, bar.shape)
-        result = result.astype(bar.dtype, copy=False)  # type: ignore[attr-defined]
+        result = result.astype(bar.dtype, copy=False)
         return result if recorded else result._value
 
     return call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,19 +92,16 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
     return view(self, other.shape)
 
 
-def _install_counts() -> None:
-    counts: dict[str, tuple[str, Callable[[Tensor], int]]] = {
-        "numel": ("Return the number of elements.", lambda self: self._type.size),
-        "nelement": ("Return the number of elements.", lambda self: self._type.size),
-        "dim": ("Return the number of axes.", lambda self: self._type.ndim),
-        "ndimension": ("Return the number of axes.", lambda self: self._type.ndim),
-    }
-    for name, (doc, count) in counts.items():
-        count.__name__, count.__doc__ = name, doc
-        method(name)(count)
+@method("numel", "nelement")
+def _numel(self: Tensor) -> int:
+    """Return the number of elements."""
+    return self._type.size
 
 
-_install_counts()
+@method("dim", "ndimension")
+def _dim(self: Tensor) -> int:
+    """Return the number of axes."""
+    return self._type.ndim
 
 
 @method("clone")
