@@ -117,6 +117,7 @@ class Elementwise(Op):
         self._ufunc: Callable[..., Any] | None = None
         self._vjp_ufuncs: dict[int, Callable[..., Any]] = {}
         self._scalar: Any = None
+        self._assemblies: dict[str, tuple[str, str, Callable[[], str]]] = {}
         super().__init__(
             name,
             self._forward,
@@ -190,6 +191,9 @@ class Elementwise(Op):
 
         Its symbol, a fingerprint of what it means, and a function that returns its LLVM assembly.
         """
+        known = self._assemblies.get(letter)
+        if known is not None:
+            return known
         meaning = repr((cache.sources("vmath"), _fingerprint(self.value)))
         fingerprint = hashlib.sha256(meaning.encode()).hexdigest()[:16]
         symbol = f"{self.name}_{letter}"
@@ -202,7 +206,9 @@ class Elementwise(Op):
             return function
 
         letters = letter * (len(self.operands or ()) + 1)
-        return symbol, fingerprint, lambda: compiler.assembly_of(f"{symbol}_{fingerprint}", build, letters)
+        made = symbol, fingerprint, lambda: compiler.assembly_of(f"{symbol}_{fingerprint}", build, letters)
+        self._assemblies[letter] = made
+        return made
 
     def vjp_address(self, k: int, dtype: int) -> int:
         """Return the address of the kernel that adds to the cotangent of operand ``k``."""

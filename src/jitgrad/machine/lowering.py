@@ -6,6 +6,7 @@ not apply (another dtype), the instruction is a step in Python.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -62,6 +63,18 @@ def _strides(array: Array, shape: tuple[int, ...]) -> Sequence[int]:
     return np.broadcast_to(array, shape).strides
 
 
+@functools.cache
+def _scalar_address(op: Elementwise, letters: str) -> int:
+    """The kernel of an elementwise op on one element; ``letters`` are the dtypes of the operands and of the result."""
+    *operands, letter = letters
+    references: tuple[Reference, ...] = tuple([("input", k) for k in range(len(operands))])
+    symbol, fingerprint, make = op.assembly(letter)
+    select = op.name == "where"
+    operation = Operation("select" if select else "call", "" if select else symbol, references, letter)
+    loop = Loop(tuple([(kind, "s") for kind in operands]), (operation,), ((0, "c"),), (), 1)
+    return fused_address(loop, {} if select else {symbol: (fingerprint, make)})
+
+
 class Builder:
     """Collects the rows of one instruction."""
 
@@ -100,16 +113,8 @@ class Builder:
 
     def _scalar(self, op: Elementwise, xs: Sequence[Place], out: Place) -> None:
         """Run an elementwise op on one element: without the tests and the loops of its kernel for any layout."""
-        letter = out.array.dtype.char
-        references: list[Reference] = [("input", k) for k in range(len(xs))]
-        symbol, fingerprint, make = op.assembly(letter)
-        if op.name == "where":
-            operation = Operation("select", "", tuple(references), letter)
-        else:
-            operation = Operation("call", symbol, tuple(references), letter)
-        inputs = tuple([(x.array.dtype.char, "s") for x in xs])
-        address = fused_address(Loop(inputs, (operation,), ((0, "c"),), (), 1), {symbol: (fingerprint, make)})
-        self.rows.append(Row(address, (*xs, out), (1,), (), L.STORE))
+        letters = "".join([x.array.dtype.char for x in xs]) + out.array.dtype.char
+        self.rows.append(Row(_scalar_address(op, letters), (*xs, out), (1,), (), L.STORE))
 
     def copy(self, x: Place, out: Place) -> bool:
         """Copy, with broadcasting, between arrays of one dtype."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 import numpy as np
@@ -52,30 +53,47 @@ class Place:
         return Place(self.storage, array, self.base)
 
 
+_SMALL = 4096  # bytes up to which stretches are used again for their own size only
+
+
 def assign(storages: list[Storage]) -> int:
     """Give each storage of the arena its offset, such that no two that are needed at once overlap.
 
-    Returns the bytes that the arena needs. Each takes the smallest free stretch that holds it.
+    Returns the bytes that the arena needs. Small ones take a free stretch of their size, large ones the smallest that
+    holds them; what is free of these is joined again.
     """
+    exact: dict[int, list[int]] = {}  # offsets of free small stretches, by size
     free: list[tuple[int, int]] = []  # offset, bytes
-    busy: list[Storage] = []
+    busy: list[tuple[int, int, Storage]] = []  # by the step after which it is free
     size = 0
-    for storage in sorted(storages, key=lambda s: s.first):
-        ended = [s for s in busy if s.last < storage.first]
-        if ended:
-            busy = [s for s in busy if s.last >= storage.first]
-            free = _merged(free + [(s.offset, _rounded(s.n_bytes)) for s in ended])
+    for number, storage in enumerate(sorted(storages, key=lambda s: s.first)):
+        returned: list[tuple[int, int]] = []
+        while busy and busy[0][0] < storage.first:
+            ended = heapq.heappop(busy)[2]
+            need = _rounded(ended.n_bytes)
+            if need <= _SMALL:
+                exact.setdefault(need, []).append(ended.offset)
+            else:
+                returned.append((ended.offset, need))
+        if returned:
+            free = _merged(free + returned)
         need = _rounded(storage.n_bytes)
-        fitting = [(length, offset) for offset, length in free if length >= need]
-        if fitting:
-            length, storage.offset = min(fitting)
-            free.remove((storage.offset, length))
-            if length > need:
-                free.append((storage.offset + need, length - need))
+        if need <= _SMALL:
+            offsets = exact.get(need)
+            if offsets:
+                storage.offset = offsets.pop()
+            else:
+                storage.offset, size = size, size + need
         else:
-            storage.offset = size
-            size += need
-        busy.append(storage)
+            fitting = [(length, offset) for offset, length in free if length >= need]
+            if fitting:
+                length, storage.offset = min(fitting)
+                free.remove((storage.offset, length))
+                if length > need:
+                    free.append((storage.offset + need, length - need))
+            else:
+                storage.offset, size = size, size + need
+        heapq.heappush(busy, (storage.last, number, storage))
     return size
 
 

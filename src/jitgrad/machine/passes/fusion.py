@@ -100,11 +100,11 @@ class _Fuser:
             return False
         if op.name == "sum":
             return self._join_sum(instruction)
-        operation = self._operation(op, instruction)
-        if operation is None:
-            return False
         described = self.types[instruction.results[0]]
         if described.size == 1 and not self.fuses_scalars:
+            return False
+        operation = self._operation(op, instruction)
+        if operation is None:
             return False
         dear = isinstance(op, Elementwise) and isinstance(op.value, str)
         group = self.open.get(described.shape)
