@@ -66,7 +66,7 @@ def _strides(array: Array, shape: tuple[int, ...]) -> Sequence[int]:
 @functools.cache
 def _scalar_address(op: Elementwise, letters: str) -> int:
     """The kernel of an elementwise op on one element; ``letters`` are the dtypes of the operands and of the result."""
-    *operands, letter = letters
+    operands, letter = letters[:-1], letters[-1]
     references: tuple[Reference, ...] = tuple([("input", k) for k in range(len(operands))])
     symbol, fingerprint, make = op.assembly(letter)
     select = op.name == "where"
