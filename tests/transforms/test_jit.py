@@ -463,6 +463,58 @@ def test_closures_attributes_and_containers_are_checked() -> None:
     np.testing.assert_allclose(compiled(X), plain(X), rtol=1e-15)
 
 
+class Scaled:
+    def __init__(self) -> None:
+        self.scale = 2.0
+        self.inner = [1.0]
+
+    def direct(self, x: Any) -> Any:
+        return np.sum(x * self.scale)
+
+    def late(self, x: Any) -> Any:
+        y = x
+        return self.scale * np.sum(y)
+
+    def in_a_function_inside(self, x: Any) -> Any:
+        def times(v: Any) -> Any:
+            return v * self.scale
+
+        return np.sum(times(x))
+
+    def in_a_comprehension(self, x: Any) -> Any:
+        return sum([v * self.scale for v in x])
+
+    def beside_a_function_inside(self, x: Any) -> Any:
+        return np.sum(x * self.scale) + (lambda: len(self.inner))()
+
+    def in_a_container(self, x: Any) -> Any:
+        return np.sum(x) * self.scale * self.inner[0]
+
+    def by_a_method(self, x: Any) -> Any:
+        return self.direct(x)
+
+
+@pytest.mark.parametrize("name", [name for name in vars(Scaled) if not name.startswith("__")])
+@pytest.mark.parametrize(
+    "call", [lambda f, o, x: f(o, x), lambda f, o, x: f(o, x=x), lambda f, o, x: f(self=o, x=x)], ids=str
+)
+def test_attributes_of_arguments_are_checked_wherever_they_are_read(name: str, call: Any) -> None:
+    plain = getattr(Scaled, name)
+    argument = Scaled()
+    method = Scaled()
+    compiled, bound = jg.jit(plain), jg.jit(getattr(method, name))
+    partial = jg.jit(functools.partial(plain, argument))
+    for scale in (2.0, 5.0, 5.0, 3.0):
+        for o in (argument, method):
+            o.scale = scale
+            o.inner[0] = scale + 1.0
+        for _ in range(2):
+            expected = plain(argument, X)
+            assert call(compiled, argument, X) == pytest.approx(expected, rel=1e-14)
+            assert bound(X) == pytest.approx(expected, rel=1e-14)
+            assert partial(X) == pytest.approx(expected, rel=1e-14)
+
+
 def test_tensors_that_are_closed_over() -> None:
     w = jg.tensor([1.0, 2.0, 3.0])
     compiled = jg.jit(lambda x: np.sum(x * w))

@@ -10,8 +10,9 @@ import functools
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -194,14 +195,19 @@ def captured(call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any]) -> Cap
 
 
 def traced(
-    f: Callable[..., Any], call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any], args: tuple[Any, ...] = ()
+    f: Callable[..., Any],
+    call: Callable[[Sequence[Any]], Any],
+    leaves: Sequence[Any],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Trace, Any]:
     """Trace a function; return the trace and the function's result.
 
-    ``call`` calls ``f`` with arguments made of the tensors that stand for ``leaves``; ``args`` are all of them.
+    ``call`` calls ``f`` with arguments made of the tensors that stand for ``leaves``; ``args`` and ``kwargs`` are all
+    of its arguments.
     """
     program, result, value, capture = captured(call, leaves)
-    surroundings = Surroundings(f, args)  # as the function has left them
+    surroundings = Surroundings(f, args, kwargs)  # as the function has left them
     snapshots = []
     if _computed_outside(capture, surroundings):
         snapshots = [(array, array.copy()) for array in surroundings.arrays.values()]
@@ -250,12 +256,12 @@ class Jitted(Generic[P, R]):
         """Bind as a method does."""
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function: replay its trace, if there is one for such arguments."""
         result: R = self._call(*args, **kwargs)
         return result
 
-    def _call(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay, if it has been traced for such arguments."""
         leaves, spec, key = self._arguments(args, kwargs)
         if key is None:
@@ -326,7 +332,7 @@ class Jitted(Generic[P, R]):
                 arguments.insert(position, args[position])
             return self._f(*arguments, **named, **{n: kwargs[n] for n in self._static_argnames if n in kwargs})
 
-        made, result = traced(self._f, call, leaves, args)
+        made, result = traced(self._f, call, leaves, args, kwargs)
         with self._lock:
             self._misses += 1
             signature.traces = [made, *[t for t in signature.traces if t.surroundings.changed() is None]][:MAX_TRACES]

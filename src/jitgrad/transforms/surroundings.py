@@ -11,9 +11,9 @@ import dis
 import functools
 import inspect
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ def _is_library(file: str | None) -> bool:
 def _chains(code: CodeType) -> frozenset[Chain]:
     """Return what a code object, and those inside it, read from outside."""
     found: set[Chain] = set()
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     start: tuple[str, str] | None = None
     attributes: list[str] = []
 
@@ -66,8 +67,14 @@ def _chains(code: CodeType) -> frozenset[Chain]:
             start = ("global", str(instruction.argval))
         elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
             start = ("cell", str(instruction.argval))
-        elif name == "LOAD_FAST" and instruction.argval in code.co_varnames[: code.co_argcount]:
-            start = ("argument", str(instruction.argval))
+        elif "LOAD_FAST" in name:
+            # Python 3.13 loads two in one instruction, or stores one and loads another
+            several = type(instruction.argval) is tuple
+            loaded = instruction.argval if several else (instruction.argval,)
+            if several and not name.startswith("STORE") and loaded[0] in arguments:
+                found.add(("argument", loaded[0], ()))
+            if loaded[-1] in arguments:
+                start = ("argument", loaded[-1])
     end()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -119,35 +126,39 @@ class Surroundings:
         The function.
     args : tuple
         Its positional arguments, where they are known: the attributes of objects among them are looked at.
+    kwargs : mapping
+        Its arguments by name.
     """
 
-    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.checks: list[_Check] = []
         self.containers: list[tuple[str, Any, list[Any], Any]] = []  # name, container, leaves, structure
         self.tensors: list[tuple[Tensor, Array]] = []
         self.arrays: dict[int, Array] = {}  # by id
         self.numbers: set[float] = set()  # that stand in the code, or were read
         self._visited: set[int] = set()
-        self._function(f, args)
+        self._function(f, args, kwargs)
 
-    def _function(self, f: Any, args: tuple[Any, ...] = ()) -> None:
+    def _function(self, f: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = MappingProxyType({})) -> None:
         if id(f) in self._visited:
             return
         self._visited.add(id(f))
         if isinstance(f, functools.partial):
             self._value("a partial argument", f.args)
             self._value("a partial argument", f.keywords)
-            self._function(f.func)
+            self._function(f.func, (*f.args, *args), {**f.keywords, **kwargs})
             return
         if isinstance(f, MethodType):
             args, f = (f.__self__, *args), f.__func__
         wrapped = getattr(f, "__wrapped__", None)
         if wrapped is not None:
-            self._function(wrapped, args)
+            self._function(wrapped, args, kwargs)
         if not isinstance(f, FunctionType):
             called = inspect.getattr_static(type(f), "__call__", None)
             if isinstance(called, FunctionType) and not _is_library(called.__code__.co_filename):
-                self._code(called, (f, *args))
+                self._code(called, (f, *args), kwargs)
             return
         if _is_library(f.__code__.co_filename):  # it may have been made around a function of the user's
             for cell in f.__closure__ or ():
@@ -156,22 +167,21 @@ class Surroundings:
             return
         self._value(f"a default of {f.__qualname__}", f.__defaults__)
         self._value(f"a default of {f.__qualname__}", f.__kwdefaults__)
-        self._code(f, args)
+        self._code(f, args, kwargs)
 
-    def _code(self, f: FunctionType, args: tuple[Any, ...]) -> None:
+    def _code(self, f: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self.numbers.update(_literals(f.__code__))
-        given = dict(zip(f.__code__.co_varnames[: f.__code__.co_argcount], args, strict=False))
+        given = {**dict(zip(f.__code__.co_varnames[: f.__code__.co_argcount], args, strict=False)), **kwargs}
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
         for kind, name, attributes in sorted(_chains(f.__code__)):
             holder: tuple[Any, Any] | None = None
             if kind == "global":
                 holder = f.__globals__, name
                 fetch = functools.partial(f.__globals__.get, name, _MISSING)
-            elif kind == "cell":
-                if name not in cells:
-                    continue  # of a function inside this one
+            elif kind == "cell" and name in cells:
                 holder = cells[name], None
                 fetch = functools.partial(_contents, cells[name])
+            # an argument, or, in a cell, one that a function inside this one reads, too
             elif name not in given or isinstance(given[name], (Tensor, np.ndarray, *_PLAIN)):
                 continue
             else:
