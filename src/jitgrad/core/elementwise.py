@@ -28,14 +28,15 @@ from jitgrad.kernels import cache, threads
 from jitgrad.kernels import compile as compiler
 from jitgrad.kernels import layout as L
 
-__all__ = ["Elementwise", "elementwise"]
+__all__ = ["Elementwise", "code_key", "elementwise"]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _BOOL = np.dtype(np.bool_)
 
 
-def _code_key(code: types.CodeType) -> tuple[Any, ...]:
-    constants = tuple(_code_key(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts)
+def code_key(code: types.CodeType) -> tuple[Any, ...]:
+    """What a code object does, and those inside it: the same in every process."""
+    constants = tuple(code_key(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts)
     return code.co_code, constants, code.co_names, code.co_varnames
 
 
@@ -48,7 +49,7 @@ def _fingerprint(function: Callable[..., Any] | str) -> tuple[Any, ...]:
     """What a scalar function means: its own code and the value expressions of the ops that it calls."""
     if isinstance(function, str):
         return (function,)
-    parts: list[Any] = [_code_key(function.__code__)]
+    parts: list[Any] = [code_key(function.__code__)]
     for name in _global_names(function.__code__):
         called = function.__globals__.get(name)
         if isinstance(called, Elementwise):

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from jitgrad.core.elementwise import code_key
 from jitgrad.core.op import Array, Op
 from jitgrad.core.protocol import answers, method
+from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
 from jitgrad.ops.arithmetic import add, multiply
 from jitgrad.ops.axes import axis_of, dtype_of, refuse
@@ -120,13 +122,8 @@ def _kernel(letter: str) -> Callable[..., Any]:
 
 @functools.cache
 def _compiled(letter: str) -> Callable[..., None]:
-    code = _kernel.__code__
-    meaning = [
-        (part.co_code, part.co_names, part.co_consts[1:])
-        for part in (code, *code.co_consts)
-        if hasattr(part, "co_code")
-    ]
-    name = f"recurrence_{letter}_{hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]}"
+    meaning = repr((cache.sources(), code_key(_kernel.__code__)))
+    name = f"recurrence_{letter}_{hashlib.sha256(meaning.encode()).hexdigest()[:16]}"
     address = compiler.address_of(name, lambda: _kernel(letter), n_arguments=6)
     call: Callable[..., None] = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(address)
     return call
