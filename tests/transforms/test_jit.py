@@ -621,3 +621,13 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype: type, n: int) -> 
     for other, (hx, hy) in results[2:]:
         assert other.tobytes() == value.tobytes()
         assert (hx.tobytes(), hy.tobytes()) == (gx.tobytes(), gy.tobytes())
+
+
+def test_writes_to_an_argument() -> None:
+    def f(x: Any) -> Any:
+        x[0] = 5.0
+        return np.sum(x)
+
+    compiled = jg.jit(f)
+    for _ in range(3):
+        assert compiled(np.ones(2)) == 6.0

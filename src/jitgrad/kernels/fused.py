@@ -224,10 +224,9 @@ class _Writer:
         self("}")
         self("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         self.lines += self.declared.values()
-        self("!0 = distinct !{!0, !2, !3}")
+        self("!0 = distinct !{!0, !2}")
         self("!1 = distinct !{}")
         self('!2 = !{!"llvm.loop.parallel_accesses", !1}')
-        self('!3 = !{!"llvm.loop.vectorize.enable", i1 true}')
         return "\n".join(self.lines)
 
     def _buffer_in(self, label: str, element: str, extent: int, padded: int) -> None:

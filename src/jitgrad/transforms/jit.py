@@ -169,6 +169,7 @@ def captured(call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any]) -> Cap
     try:
         with context.tracing(tape), context.recording(True):
             inputs = [_entered(leaf, tape, capture) for leaf in leaves]
+            entered = [tensor._vid for tensor in inputs]  # now: a write in place rebinds a tensor
             out_leaves, spec = flatten(call(inputs))
             parts: list[Any] = []
             outputs: list[int] = []
@@ -190,7 +191,7 @@ def captured(call: Callable[[Sequence[Any]], Any], leaves: Sequence[Any]) -> Cap
     result = Result(parts, spec)
     value = result.of([np.array(value) for value in values])
     capture.settle()
-    program = program_of(tape, capture, [tensor._vid for tensor in inputs], outputs)
+    program = program_of(tape, capture, entered, outputs)
     return Captured(program, result, value, capture)
 
 
