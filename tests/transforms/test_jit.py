@@ -496,7 +496,9 @@ class Scaled:
 
 @pytest.mark.parametrize("name", [name for name in vars(Scaled) if not name.startswith("__")])
 @pytest.mark.parametrize(
-    "call", [lambda f, o, x: f(o, x), lambda f, o, x: f(o, x=x), lambda f, o, x: f(self=o, x=x)], ids=str
+    "call",
+    [lambda f, o, x: f(o, x), lambda f, o, x: f(o, x=x), lambda f, o, x: f(self=o, x=x)],
+    ids=["positional", "mixed", "keywords"],
 )
 def test_attributes_of_arguments_are_checked_wherever_they_are_read(name: str, call: Any) -> None:
     plain = getattr(Scaled, name)
