@@ -340,7 +340,7 @@ MESSAGES: list[tuple[Exception, str, list[str]]] = [
     ),
     (errors.JitTypeError.function(3), "jit needs a function, not int.", ["jit(f)", "@jit"]),
     (
-        errors.JitTypeError.unhashable(((list, []),)),
+        errors.JitTypeError.unhashable(),
         "A compiled function got an argument that is neither a number, an array, nor hashable.",
         ["register_dataclass", "__hash__"],
     ),

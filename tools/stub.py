@@ -32,12 +32,13 @@ from jitgrad.tensor.hooks import Hook, RemovableHandle
 class Methods:
 '''
 # NumPy's stubs would take a class that has it for an array, and `array @ tensor` for one, too.
-_LEFT_OUT = {"__array__"}
+# In place, ** is declared by __pow__: they differ in a third operand, which only pow() gives.
+_LEFT_OUT = {"__array__", "__ipow__"}
 _BY_INDEX = {
     "__getitem__": "(self, index: Any, /) -> Tensor",
     "__setitem__": "(self, index: Any, value: Any, /) -> None",
 }
-_IGNORED = {"__eq__": "override", "__ne__": "override", "__ipow__": "misc"}  # a third operand is in __pow__'s only
+_IGNORED = {"__eq__": "override", "__ne__": "override"}  # elementwise: tensors, where object says bool
 _SHADOWED = re.compile(r"\b(bool|complex|float|int|str|type)\b")  # by methods of these names
 
 

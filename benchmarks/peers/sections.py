@@ -7,7 +7,7 @@ Measure = Literal["call", "start", "memory"]
 
 SUFFIX: dict[Measure, str] = {
     "call": "",
-    "start": ": import and first gradient",
+    "start": ": import and first gradient, kernels cached",
     "memory": ": peak memory",
 }
 

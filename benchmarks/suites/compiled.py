@@ -1,30 +1,17 @@
 """Compiled value and gradient: whole workloads, the price of tracing, and replay by the number of instructions."""
 
-from functools import partial
-
 import numpy as np
 
 import jitgrad as jg
-from benchmarks.peers import workloads
-from benchmarks.suites.eager import WORKLOADS
+from benchmarks.suites import eager
 
 
-class Workload:
+class Workload(eager.Workload):
     """The workloads of the comparison with other tools, replayed."""
 
-    params = WORKLOADS
-    param_names = ("workload",)
-    timeout = 120
-
-    def setup(self, name):
-        workload = workloads.load(name)
-        self.inputs = workload.inputs()
-        self.compiled = jg.jit(jg.value_and_grad(partial(workload.loss, jg.numpy), workload.argnums))
-        self.compiled(*self.inputs)
-        self.compiled(*self.inputs)
-
-    def time_replay(self, name):
-        self.compiled(*self.inputs)
+    @staticmethod
+    def transform(loss, argnums):
+        return jg.jit(eager.Workload.transform(loss, argnums))
 
 
 class Length:

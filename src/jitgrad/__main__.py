@@ -6,6 +6,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from jitgrad.kernels import cache
 
@@ -44,33 +45,29 @@ def kernels() -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield the name of every kernel that can be compiled before it is needed, and what compiles it."""
     from jitgrad.core.elementwise import Elementwise
     from jitgrad.core.op import REGISTRY
+    from jitgrad.kernels.rows import KERNELS
     from jitgrad.machine import kernels as rows
 
     yield "compiled calls", rows.call_address
-    yield "compiled replay", rows.replay
+    for name in rows.ENTRIES:
+        yield f"compiled replay, {name}", partial(rows.entry, name)
+    for name in KERNELS:
+        yield f"compiled rows, {name}", partial(rows.address_of, name)
     for op in REGISTRY.values():
         if not isinstance(op, Elementwise):
             continue
         for dtype, letter in ((0, "d"), (1, "f")):
-            yield f"{op.name} {letter}", lambda op=op, dtype=dtype: op.forward_address(dtype)  # type: ignore[misc]
+            yield f"{op.name} {letter}", partial(op.forward_address, dtype)
             for k, operand in enumerate(op.operands or ()):
                 if operand in op.partials:
-                    yield (
-                        f"{op.name} {letter}, VJP by {operand}",
-                        lambda op=op, k=k, dtype=dtype: op.vjp_address(k, dtype),  # type: ignore[misc]
-                    )
-            yield f"{op.name} {letter}, scalar", lambda op=op, letter=letter: op.assembly(letter)[2]()  # type: ignore[misc]
+                    yield f"{op.name} {letter}, VJP by {operand}", partial(op.vjp_address, k, dtype)
+            yield f"{op.name} {letter}, scalar", op.assembly(letter)[2]
 
 
 def precompile() -> str:
     """Compile every kernel into the cache, with a progress bar; say what there is then."""
-    work = list(kernels())
-    for name, compile_one in _shown(work):
-        try:
-            compile_one()
-        except Exception as error:
-            error.add_note(f"while compiling the kernel {name!r}")
-            raise
+    for _, compile_one in _shown(list(kernels())):
+        compile_one()
     return info()
 
 

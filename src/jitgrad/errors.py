@@ -670,17 +670,21 @@ class JitTypeError(JitgradError, TypeError):
     def dtype(cls, dtype: DType) -> Self:
         """An array that holds no numbers."""
         return cls(
-            f"A compiled function got an array of dtype {dtype}.\n"
-            "Its arrays must hold numbers or booleans; other things are static arguments, which must be hashable."
+            _compose(
+                f"A compiled function got an array of dtype {dtype}.",
+                "Its arrays must hold numbers or booleans; other things are static arguments, which must be hashable.",
+            )
         )
 
     @classmethod
-    def unhashable(cls, kinds: object) -> Self:
+    def unhashable(cls) -> Self:
         """A static argument that cannot be looked up."""
         return cls(
-            "A compiled function got an argument that is neither a number, an array, nor hashable.\n"
-            "It cannot be looked up whether there is a trace for it: register its class as a "
-            "container (jitgrad.register_dataclass), or define its __hash__ and __eq__."
+            _compose(
+                "A compiled function got an argument that is neither a number, an array, nor hashable.",
+                "It cannot be looked up whether there is a trace for it: register its class as a "
+                "container (jitgrad.register_dataclass), or define its __hash__ and __eq__.",
+            )
         )
 
     @classmethod
@@ -702,16 +706,20 @@ class TapeError(JitgradError, ValueError):
     def structure(cls, expected: str, got: str) -> Self:
         """The arguments are in other containers than those that were traced."""
         return cls(
-            f"a tape was recorded with arguments of the structure {expected}, and got {got}.\n"
-            "Pass the arguments in the same containers, or trace the function anew."
+            _compose(
+                f"a tape was recorded with arguments of the structure {expected}, and got {got}.",
+                "Pass the arguments in the same containers, or trace the function anew.",
+            )
         )
 
     @classmethod
     def argument(cls, expected: str, got: str) -> Self:
         """An argument has another shape or dtype than the one that was traced."""
         return cls(
-            f"a tape was recorded with an argument of type {expected}, and got {got}.\n"
-            "A tape is good for one shape and dtype: convert the argument, or trace the function anew."
+            _compose(
+                f"a tape was recorded with an argument of type {expected}, and got {got}.",
+                "A tape is good for one shape and dtype: convert the argument, or trace the function anew.",
+            )
         )
 
     @classmethod
@@ -730,45 +738,57 @@ class TapeError(JitgradError, ValueError):
     def keywords(cls, names: Sequence[str]) -> Self:
         """Tapes have positional arguments only."""
         return cls(
-            f"trace(f) takes positional arguments only, and got {', '.join(names)}.\n"
-            "Fix the others beforehand: trace(functools.partial(f, name=value))."
+            _compose(
+                f"trace(f) takes positional arguments only, and got {', '.join(names)}.",
+                "Fix the others beforehand: trace(functools.partial(f, name=value)).",
+            )
         )
 
     @classmethod
     def leaf(cls, kind: type) -> Self:
         """An argument is no array."""
         return cls(
-            f"trace(f) takes arrays and floats, in containers, and got a value of type {kind.__name__}.\n"
-            "Fix it beforehand: trace(functools.partial(f, name=value))."
+            _compose(
+                f"trace(f) takes arrays and floats, in containers, and got a value of type {kind.__name__}.",
+                "Fix it beforehand: trace(functools.partial(f, name=value)).",
+            )
         )
 
     @classmethod
     def parameter(cls, kind: type) -> Self:
         """A static parameter cannot be written to a file."""
         return cls(
-            f"a tape with a parameter of type {kind.__name__} cannot be saved.\n"
-            "Files hold numbers, strings, slices, dtypes and arrays, in tuples, lists and dicts."
+            _compose(
+                f"a tape with a parameter of type {kind.__name__} cannot be saved.",
+                "Files hold numbers, strings, slices, dtypes and arrays, in tuples, lists and dicts.",
+            )
         )
 
     @classmethod
     def container(cls, kind: type) -> Self:
         """A container cannot be written to a file."""
         return cls(
-            f"a tape with arguments or a result in a container of type {kind.__name__} cannot be saved.\n"
-            "Files know tuples, lists and dicts with strings for keys."
+            _compose(
+                f"a tape with arguments or a result in a container of type {kind.__name__} cannot be saved.",
+                "Files know tuples, lists and dicts with strings for keys.",
+            )
         )
 
     @classmethod
     def file(cls, path: str) -> Self:
         """The file holds no tape."""
-        return cls(f"{path} does not hold a tape.\nTape.load reads what Tape.save of this version has written.")
+        return cls(
+            _compose(f"{path} does not hold a tape.", "Tape.load reads what Tape.save of this version has written.")
+        )
 
     @classmethod
     def unknown_op(cls, name: str) -> Self:
         """The file uses an operation that is not declared here."""
         return cls(
-            f"the tape uses the operation {name!r}, which this version of jitgrad does not know.\n"
-            "Load it with the version that has saved it, or import what declares the operation first."
+            _compose(
+                f"the tape uses the operation {name!r}, which this version of jitgrad does not know.",
+                "Load it with the version that has saved it, or import what declares the operation first.",
+            )
         )
 
 
@@ -779,10 +799,12 @@ class RetraceWarning(UserWarning):
     def guards(cls, name: str, n_traces: int, where: object) -> Self:
         """The value that Python looks at is seldom the same."""
         return cls(
-            f"{name} has been traced {n_traces} times for arguments of the same shapes and dtypes.\n"
-            f"What Python does depends on a value at {where}, and each outcome is a trace of its "
-            "own: where that makes it slow, choose with jitgrad.numpy.where instead of if, or leave that part outside "
-            "of the compiled function."
+            _compose(
+                f"{name} has been traced {n_traces} times for arguments of the same shapes and dtypes.",
+                f"What Python does depends on a value at {where}, and each outcome is a trace of its "
+                "own: where that makes it slow, choose with jitgrad.numpy.where instead of if, or leave that part "
+                "outside of the compiled function.",
+            )
         )
 
 

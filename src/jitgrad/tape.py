@@ -17,7 +17,8 @@ from jitgrad.core.op import REGISTRY, Op
 from jitgrad.core.protocol import OPERAND
 from jitgrad.core.types import ArrayType, array_type
 from jitgrad.errors import TapeError
-from jitgrad.machine.passes import optimised, reduced
+from jitgrad.machine.memory import contiguous
+from jitgrad.machine.passes import fuse, reduced
 from jitgrad.machine.plan import Missed, Plan
 from jitgrad.machine.program import GUARD, Instruction, Program
 from jitgrad.transforms.derivatives import jvp, vjp
@@ -54,7 +55,7 @@ class Tape:
 
     @functools.cached_property
     def _plan(self) -> Plan:
-        return Plan(optimised(self._program))
+        return Plan(fuse(self._program))
 
     def __len__(self) -> int:
         """Return the number of instructions."""
@@ -84,7 +85,7 @@ class Tape:
             raise TapeError.structure(str(self._arguments), str(spec))
         arrays = []
         for leaf, value in zip(leaves, self._program.inputs, strict=True):
-            array = np.ascontiguousarray(leaf).reshape(np.shape(leaf))
+            array = contiguous(leaf)
             expected = self._program.types[value]
             if array.shape != expected.shape or array.dtype != expected.dtype:
                 raise TapeError.argument(str(expected), str(array_type(array.shape, array.dtype)))

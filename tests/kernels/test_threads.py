@@ -75,7 +75,7 @@ def test_parts_meet_without_a_gap() -> None:
     ],
 )
 def test_what_is_not_alike_goes_to_numpy(args: tuple[object, object]) -> None:
-    expected = np.add(*args)  # type: ignore[call-overload]
+    expected = np.add(*args)
     result = threads.elementwise(np.add, *args)
     np.testing.assert_array_equal(result, expected)
     assert np.asarray(result).dtype == np.asarray(expected).dtype
@@ -107,7 +107,7 @@ def test_every_thread_heeds_errstate() -> None:
 def test_a_bad_count_is_refused(count: object, error: type[Exception], text: str) -> None:
     before = jg.get_num_threads()
     with pytest.raises(error, match=text):
-        jg.set_num_threads(count)  # type: ignore[arg-type]
+        jg.set_num_threads(count)
     assert jg.get_num_threads() == before
 
 
@@ -161,7 +161,7 @@ def test_many_callers_at_once() -> None:
     for caller in callers:
         caller.join()
     for k in range(1, 5):
-        for got, want in zip(results[k], expected[k - 1], strict=True):  # type: ignore[call-overload]
+        for got, want in zip(results[k], expected[k - 1], strict=True):
             np.testing.assert_array_equal(got, want)
 
 

@@ -105,7 +105,10 @@ def test_where_is_float32_whatever_the_path() -> None:
 def test_conditions_that_are_no_arrays_of_booleans() -> None:
     (x,) = values(3, (3,))
     for condition in ([1, 0, 2], np.array([0.0, np.nan, -1.0]), [True, False, True], True, np.array(False), 0):
-        f = lambda x, c=condition: np.where(c, x, -x)  # noqa: E731
+
+        def f(x: Any, c: Any = condition) -> Any:
+            return np.where(c, x, -x)
+
         assert kinds(f, x) <= ELEMENTWISE | BROADCAST
         _, (by_x,) = gradient(f, x)
         np.testing.assert_array_equal(by_x, np.arange(1.0, 4.0) * np.where(condition, 1, -1))
@@ -135,7 +138,10 @@ def test_a_condition_computed_from_tensors() -> None:
 def test_where_broadcasts(condition: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...], dtype: Any) -> None:
     a, b = values(5, x, y, dtype=dtype)
     mask = np.random.default_rng(6).uniform(size=condition) > 0.5
-    f = lambda a, b: np.where(mask, a, b)  # noqa: E731
+
+    def f(a: Any, b: Any) -> Any:
+        return np.where(mask, a, b)
+
     assert kinds(f, a, b) == {L.KIND_BROADCAST_3}
     value, bars = gradient(f, a, b)
     expected = f(a, b)
@@ -173,7 +179,10 @@ def test_where_takes_nan_from_the_branch_that_is_taken() -> None:
 def test_higher_orders() -> None:
     (x,) = values(7, (6,))
     mask = x > 0
-    f = lambda x: np.sum(np.where(mask, x**3, np.exp(x)))  # noqa: E731
+
+    def f(x: Any) -> Any:
+        return np.sum(np.where(mask, x**3, np.exp(x)))
+
     np.testing.assert_allclose(jg.hessian(f)(x), np.diag(np.where(mask, 6 * x, np.exp(x))), rtol=1e-12)
     third = jg.elementwise_grad(jg.elementwise_grad(jg.elementwise_grad(f)))(x)
     np.testing.assert_allclose(third, np.where(mask, 6, np.exp(x)), rtol=1e-12)
@@ -218,7 +227,10 @@ def test_results_and_operands_written_to_in_place() -> None:
 
 def test_clip_between_arrays() -> None:
     x, low = values(9, (5,), (5,))
-    f = lambda x, low: np.clip(x, low, low + 1.0)  # noqa: E731
+
+    def f(x: Any, low: Any) -> Any:
+        return np.clip(x, low, low + 1.0)
+
     assert kinds(f, x, low) == ELEMENTWISE
     _, bars = gradient(f, x, low)
     weights = np.arange(1.0, 6.0)
@@ -239,8 +251,8 @@ def test_operands_of_any_strides(dtype: Any) -> None:
         (lambda x, y: x.T * 2.0 + y, lambda x, y, w: (2 * w.T, w)),
         (lambda x, y: 3.0 / y[::-1, ::-1] + x.T, lambda x, y, w: (w.T, -3 * w[::-1, ::-1] / y**2)),
         (lambda x, y: np.where(mask, x.T, y), lambda x, y, w: ((w * mask).T, w * ~mask)),
-        (lambda x, y: x[:, ::2] * y[:3, 1:], None),  # type: ignore[list-item]
-        (lambda x, y: x[:, None].T * y, None),  # type: ignore[list-item]
+        (lambda x, y: x[:, ::2] * y[:3, 1:], None),
+        (lambda x, y: x[:, None].T * y, None),
     ]
     for f, bars_of in programs:
         assert not kinds(f, x, y) & GENERAL
@@ -263,7 +275,10 @@ def test_constants_of_any_strides() -> None:
     w = np.arange(1.0, 13.0).reshape(3, 4)
     assert kinds(lambda x: x + constant, x) == {L.KIND_BROADCAST_2}  # no rule needs it
     assert kinds(lambda x: x * constant, x) == GENERAL
-    chosen = lambda x: np.where(constant > 5, x, 1.0)  # noqa: E731
+
+    def chosen(x: Any) -> Any:
+        return np.where(constant > 5, x, 1.0)
+
     assert kinds(chosen, x) == GENERAL
     np.testing.assert_array_equal(gradient(chosen, x)[1][0], w * (constant > 5))
     for other in (constant, repeated, constant[::-1]):
@@ -273,7 +288,10 @@ def test_constants_of_any_strides() -> None:
 
 def test_a_repeated_operand_gets_its_whole_cotangent() -> None:
     (x,) = values(12, (4,))
-    f = lambda x: jnp.broadcast_to(x, (3, 4)) * jnp.broadcast_to(x, (3, 4)).T.T  # noqa: E731
+
+    def f(x: Any) -> Any:
+        return jnp.broadcast_to(x, (3, 4)) * jnp.broadcast_to(x, (3, 4)).T.T
+
     w = np.arange(1.0, 13.0).reshape(3, 4)
     np.testing.assert_allclose(gradient(f, x)[1][0], 2 * x * w.sum(0))
 
@@ -281,7 +299,10 @@ def test_a_repeated_operand_gets_its_whole_cotangent() -> None:
 def test_tensors_that_are_on_no_tape() -> None:
     (x,) = values(13, (4,))
     fixed = jg.tensor(np.arange(4.0))
-    stopped = lambda x: x * jg.stop_gradient(x) + np.where(fixed > 1, x, jg.stop_gradient(x))  # noqa: E731
+
+    def stopped(x: Any) -> Any:
+        return x * jg.stop_gradient(x) + np.where(fixed > 1, x, jg.stop_gradient(x))
+
     assert kinds(stopped, x) == ELEMENTWISE
     np.testing.assert_allclose(gradient(stopped, x)[1][0], np.arange(1.0, 5.0) * (x + (fixed.numpy() > 1)))
 
@@ -374,7 +395,9 @@ def test_errors_of_ops_and_of_rules_come_through() -> None:
     def refuse(g: Any, x: Any) -> Any:
         raise ArithmeticError("no derivative today")
 
-    samples = lambda rng: [((rng.normal(size=3),), {})]  # noqa: E731
+    def samples(rng: Any) -> Any:
+        return [((rng.normal(size=3),), {})]
+
     op = Op("refusing", np.negative, ("x",), rules={"x": refuse}, samples=samples)
     try:
         x = np.ones(3)
@@ -389,7 +412,9 @@ def test_errors_of_ops_and_of_rules_come_through() -> None:
 
 
 def test_rules_that_return_nothing_or_another_shape_or_dtype() -> None:
-    samples = lambda rng: [((rng.normal(size=3), rng.normal(size=3)), {})]  # noqa: E731
+    def samples(rng: Any) -> Any:
+        return [((rng.normal(size=3), rng.normal(size=3)), {})]
+
     op = Op(
         "uneven",
         lambda x, y: x + y,

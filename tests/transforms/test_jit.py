@@ -35,7 +35,7 @@ class Runs:
     def __eq__(self, other: object) -> bool:
         return [int(repr(self.numbers)[6:-1])] == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return repr(self.numbers)
@@ -228,6 +228,16 @@ def test_slices_are_static_arguments() -> None:
     assert static.cache_info().currsize == anywhere.cache_info().currsize == len(indices)
 
 
+def test_a_number_that_is_differentiated_by_is_an_array() -> None:
+    single = X.astype(np.float32)
+    f = jg.value_and_grad(lambda x: np.sum((x * 1.0) * single - (-x) * single))
+    compiled = jg.jit(f)
+    for x in (2.0, 3.0, 4.0):
+        for found, wanted in zip(compiled(x), f(x), strict=True):
+            assert found.dtype == wanted.dtype == np.float64
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 def test_python_numbers_do_not_widen() -> None:
     single = X.astype(np.float32)
     compiled = jg.jit(lambda x, lr: x - lr * x)
@@ -246,10 +256,10 @@ def test_arrays_without_numbers_are_refused(argument: Any) -> None:
 
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(JitTypeError, match="needs a function, not int"):
-        jg.jit(3)  # type: ignore[arg-type]
+        jg.jit(3)
 
     class Unhashable:
-        __hash__ = None  # type: ignore[assignment]
+        __hash__ = None
 
     with pytest.raises(JitTypeError, match="neither a number, an array, nor hashable"):
         jg.jit(lambda x: 1.0)(Unhashable())

@@ -12,7 +12,7 @@ class Jitgrad:
     """jitgrad's eager engine."""
 
     def __init__(self) -> None:
-        self.library = importlib.import_module("jitgrad")
+        self.package = importlib.import_module("jitgrad")
         self.namespace = importlib.import_module("jitgrad.numpy")
         try:
             version = importlib.metadata.version("jitgrad")
@@ -26,7 +26,7 @@ class Jitgrad:
         def function(*args: Any) -> Any:
             return loss(namespace, *args)
 
-        return self.library.value_and_grad(function, argnums=workload.argnums)
+        return self.package.value_and_grad(function, argnums=workload.argnums)
 
     def prepare(self, workload: Workload, inputs: Inputs) -> Call:
         value_and_grad = self.transform(workload)
@@ -40,14 +40,14 @@ class JitgradJit(Jitgrad):
     """``jitgrad.jit(jitgrad.value_and_grad(...))``, from the second call on."""
 
     def transform(self, workload: Workload) -> Any:
-        return self.library.jit(super().transform(workload))
+        return self.package.jit(super().transform(workload))
 
 
 class Autograd:
     """HIPS autograd."""
 
     def __init__(self) -> None:
-        self.library = importlib.import_module("autograd")
+        self.package = importlib.import_module("autograd")
         self.namespace = importlib.import_module("autograd.numpy")
         self.versions = {"autograd": importlib.metadata.version("autograd")}
 
@@ -57,7 +57,7 @@ class Autograd:
         def function(*args: Any) -> Any:
             return loss(namespace, *args)
 
-        value_and_grad = self.library.value_and_grad(function, workload.argnums)
+        value_and_grad = self.package.value_and_grad(function, workload.argnums)
         return lambda: value_and_grad(*inputs)
 
     def to_numpy(self, array: Any) -> Any:

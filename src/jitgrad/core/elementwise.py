@@ -81,12 +81,9 @@ def _is_array(value: Any, dtype: np.dtype[Any]) -> bool:
     return type(value) is not Tensor and (value.dtype is dtype or value.dtype is _BOOL)
 
 
-def _loops(masks: Sequence[bool], address: Callable[[int], int]) -> dict[str, int]:
-    """Return the inner loops of a ufunc for float32 and float64, by the dtype characters of operands and result."""
-    return {
-        "".join(["?" if masked else character for masked in (*masks, False)]): address(dtype)
-        for dtype, character in ((1, "f"), (0, "d"))
-    }
+def _characters(masks: Sequence[bool], dtype: int) -> str:
+    """The dtype characters of a kernel's operands and result."""
+    return "".join(["?" if masked else "df"[dtype] for masked in (*masks, False)])
 
 
 class Elementwise(Op):
@@ -115,8 +112,8 @@ class Elementwise(Op):
         self.absorbing = absorbing
         self.partials = partials
         self.residuals = {key: tuple(inspect.signature(partial).parameters) for key, partial in partials.items()}
-        self._ufunc: Callable[..., Any] | None = None
-        self._vjp_ufuncs: dict[int, Callable[..., Any]] = {}
+        self._ufuncs: dict[int, Callable[..., Any]] = {}  # by dtype
+        self._vjp_ufuncs: dict[tuple[int, int], Callable[..., Any]] = {}  # by operand and dtype
         self._scalar: Any = None
         self._assemblies: dict[str, tuple[str, str, Callable[[], str]]] = {}
         super().__init__(
@@ -132,9 +129,8 @@ class Elementwise(Op):
             discrete=(*discrete, *masks),
         )
         self.is_native = False  # what `call` does not take, it has refused
-        entry = {1: "unary", 2: "binary", 3: "ternary"}[len(operands)]
         bits = sum(masked << k for k, masked in enumerate(self.masks))
-        self.call = native.operation(name, entry, self.index, self._general, doc, masks=bits)
+        self.call = native.operation(name, "operate", self.index, self._general, doc, masks=bits, arity=len(operands))
         for function in self.numpy:
             FUNCTIONS[function] = self.call
             NAMESPACE[function.__name__] = self.call
@@ -155,7 +151,9 @@ class Elementwise(Op):
     @property
     def reflected(self) -> Callable[[Any, Any], Any]:
         """The op with its operands exchanged, as ``__rsub__`` wants it."""
-        return native.operation(f"r{self.name}", "reflected", self.index, self._general, self.__doc__)
+        return native.operation(
+            f"r{self.name}", "operate", self.index, self._general, self.__doc__, arity=2, reflected=True
+        )
 
     # -- kernels -----------------------------------------------------------------------------------------------
 
@@ -206,7 +204,7 @@ class Elementwise(Op):
             function: Callable[..., Any] = namespace["function"]
             return function
 
-        letters = letter * (len(self.operands or ()) + 1)
+        letters = "".join(["?" if masked else letter for masked in (*self.masks, False)])
         made = symbol, fingerprint, lambda: compiler.assembly_of(f"{symbol}_{fingerprint}", build, letters)
         self._assemblies[letter] = made
         return made
@@ -240,7 +238,7 @@ class Elementwise(Op):
     def _forward(self, *values: Any) -> Any:
         """Compute on arrays of any dtype, with NumPy's broadcasting and promotion."""
         try:
-            inexact = False
+            inexact = single = double = False
             for value, masked in zip(values, self.masks, strict=True):
                 if type(value) is float:
                     inexact = True
@@ -248,14 +246,19 @@ class Elementwise(Op):
                 dtype = getattr(value, "dtype", None)
                 # np.dtype(float) == None is true
                 if dtype is not None and (dtype is _BOOL if masked else dtype in _FLOATS):
-                    inexact = inexact or not masked
+                    inexact |= not masked
+                    single |= dtype == _FLOATS[1]
+                    double |= dtype == _FLOATS[0]
                 elif type(value) is not int and type(value) is not bool:
                     return self.fallback(*values)
             if not inexact:
                 return self.fallback(*values)
-            if self._ufunc is None:
-                self._ufunc = native.ufunc(self.name, _loops(self.masks, self.forward_address))
-            return threads.elementwise(self._ufunc, *values)
+            kind = 0 if double or not single else 1
+            ufunc = self._ufuncs.get(kind)
+            if ufunc is None:
+                ufunc = native.ufunc(self.name, _characters(self.masks, kind), self.forward_address(kind))
+                self._ufuncs[kind] = ufunc
+            return threads.elementwise(ufunc, *values)
         except ValueError as error:
             raise translated(error, self.name, values) from None
 
@@ -266,11 +269,12 @@ class Elementwise(Op):
         operands = self.operands or ()
         arrays = type(g) is not Tensor and g.dtype in _FLOATS
         if arrays and all(type(value) is float or _is_array(value, g.dtype) for value in residuals):
-            ufunc = self._vjp_ufuncs.get(k)
+            kind = _FLOATS.index(g.dtype)
+            ufunc = self._vjp_ufuncs.get((k, kind))
             if ufunc is None:
                 masks = (False, *self._masked(self.residuals[operands[k]]))
-                ufunc = native.ufunc(f"{self.name}_vjp{k}", _loops(masks, lambda dtype: self.vjp_address(k, dtype)))
-                self._vjp_ufuncs[k] = ufunc
+                ufunc = native.ufunc(f"{self.name}_vjp{k}", _characters(masks, kind), self.vjp_address(k, kind))
+                self._vjp_ufuncs[k, kind] = ufunc
             return threads.elementwise(ufunc, g, *residuals)
         return self.product(g, self.partials[operands[k]](*residuals))
 
@@ -390,16 +394,18 @@ def elementwise(
     """
     functions = tuple(numpy) if isinstance(numpy, Sequence) else (numpy,)
     operands = tuple(partials) if isinstance(value, str) else tuple(inspect.signature(value).parameters)
-    if fallback is None:
-        if not functions and isinstance(value, str):
+    if fallback is None and functions:
+        fallback = functions[0]
+    elif fallback is None:
+        if isinstance(value, str):
             raise TypeError(f"{name} needs a fallback for dtypes that have no kernel")
-        fallback = functions[0] if functions else value  # type: ignore[assignment]
+        fallback = value
     return Elementwise(
         name,
         value,
         operands,
         partials,
-        fallback=fallback,  # type: ignore[arg-type]
+        fallback=fallback,
         absorbing=absorbing,
         node=node,
         numpy=functions,
@@ -409,6 +415,3 @@ def elementwise(
         discrete=discrete,
         masks=masks,
     )
-
-
-native.pass_over(Elementwise.__call__.__code__)

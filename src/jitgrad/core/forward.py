@@ -93,7 +93,7 @@ def _push(
     out_types = tape.types[result : result + n_results]
     params = tape.params_of(row)
     for k in active:
-        if op.rule_of(k) is None and ("xs" if op.operands is None else op.operands[k]) not in op.discrete:
+        if op.rule_of(k) is None and not op.is_discrete(k):
             raise NoGradientError.op(op.name, op.operands[k] if op.operands else None)
     if isinstance(op, Elementwise):
         operands = op.operands or ()

@@ -38,7 +38,6 @@ __all__ = [
     "method",
     "not_a_sequence",
     "operation",
-    "pass_over",
     "release",
     "reverse",
     "room",
@@ -178,23 +177,18 @@ _PASSING = np.zeros(L.PASSING_SIZE, dtype=np.int64)
 PROCESS[L.P_PASSING] = _PASSING.ctypes.data
 
 
-def pass_over(code: CodeType) -> None:
-    """Say that frames of ``code`` only hand on what their callers' lines have called."""
+def _passes(code: CodeType) -> int:
+    """Tell whether a code object is one of ours, whose frames stand for their callers'; remember those that are."""
+    if not code.co_filename.startswith(PACKAGE):
+        return 0
     if np.count_nonzero(_PASSING) > L.PASSING_SIZE // 2:
-        raise RuntimeError("too many functions of jitgrad's own to pass over")
+        raise RuntimeError("too many functions of jitgrad's own to remember")
     at = (id(code) >> 4) % L.PASSING_SIZE
-    while _PASSING[at] not in (0, id(code)):
+    while _PASSING[at]:
         at = (at + 1) % L.PASSING_SIZE
     _PASSING[at] = id(code)
     _held.append(code)
-
-
-def _passes(code: CodeType) -> int:
-    """Tell whether a code object is one of ours, and remember those that are."""
-    ours = code.co_filename.startswith(PACKAGE)
-    if ours:
-        pass_over(code)
-    return int(ours)
+    return 1
 
 
 PROCESS[L.P_PASSES] = id(_passes)
@@ -234,14 +228,18 @@ def operation(
     mean: bool = False,
     key: str = "",
     masks: int = 0,
+    arity: int = 0,
+    reflected: bool = False,
 ) -> Callable[..., Any]:
     """Make the built-in function of an op from an entry point that takes an op's context.
 
     It runs and records the op natively where it can, and calls ``general`` where it cannot. ``mean`` is for totals,
-    ``key`` the name of the static parameter of an item or a put, ``masks`` says which operands of an elementwise op
-    (bit k) are booleans.
+    ``key`` the name of the static parameter of an item or a put. Of an elementwise op, ``arity`` is the number of
+    operands, ``masks`` says which of them (bit k) are booleans, and ``reflected`` that its two come exchanged.
     """
-    context = np.array([PROCESS.ctypes.data, opcode, id(general), mean, id(key), masks], dtype=np.int64)
+    context = np.array(
+        [PROCESS.ctypes.data, opcode, id(general), mean, id(key), masks, arity, reflected], dtype=np.int64
+    )
     _held.append((general, key))
     return compiler.builtin(name, _address(entry), context, doc)
 
@@ -254,15 +252,14 @@ def method(function: Callable[..., Any]) -> Any:
     return new(function)
 
 
-def ufunc(name: str, loops: dict[str, int]) -> Callable[..., Any]:
-    """Make a NumPy ufunc of one result from the addresses of inner loops, by the dtype characters of their arguments.
+def ufunc(name: str, characters: str, address: int) -> Callable[..., Any]:
+    """Make a NumPy ufunc of one result from the address of its inner loop, and the dtype characters of its arguments.
 
     Of "?dd", the operands are booleans and float64, and the result is float64.
     """
-    n_inputs = len(next(iter(loops))) - 1
-    functions = (ctypes.c_void_p * len(loops))(*loops.values())
-    data = (ctypes.c_void_p * len(loops))()
-    numbers = bytes(np.dtype(character).num for signature in loops for character in signature)
+    functions = (ctypes.c_void_p * 1)(address)
+    data = (ctypes.c_void_p * 1)()
+    numbers = bytes(np.dtype(character).num for character in characters)
     types = ctypes.create_string_buffer(numbers, len(numbers))
     label = ctypes.create_string_buffer(name.encode())
     make = ctypes.PYFUNCTYPE(
@@ -279,8 +276,8 @@ def ufunc(name: str, loops: dict[str, int]) -> Callable[..., Any]:
         ctypes.addressof(functions),
         ctypes.addressof(data),
         ctypes.addressof(types),
-        len(loops),
-        n_inputs,
+        1,
+        len(characters) - 1,
         1,
         -1,
         ctypes.addressof(label),

@@ -193,6 +193,10 @@ class Op:
         rules = [self.rules.get("xs")] if self.operands is None else self.by_operand
         return tuple([None if rule is None else rule.call for rule in rules])
 
+    def is_discrete(self, k: int) -> bool:
+        """Tell whether the result does not vary with operand ``k``, so that it needs no rule."""
+        return ("xs" if self.operands is None else self.operands[k]) in self.discrete
+
     def rule_of(self, k: int) -> Rule | None:
         """Return the VJP rule of operand ``k``."""
         return self.rules.get("xs") if self.operands is None else self.by_operand[k]

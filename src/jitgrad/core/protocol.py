@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,7 +50,6 @@ def answers(*numpy_functions: Callable[..., Any], name: str | None = None) -> Ca
             NAMESPACE[numpy_function.__name__] = function
         if name is not None:
             NAMESPACE[name] = function
-        _pass_over(function)
         if not isinstance(function, Elementwise) and numpy_functions and function.__doc__ is None:
             function.__doc__ = numpy_functions[0].__doc__
         return function
@@ -58,16 +57,10 @@ def answers(*numpy_functions: Callable[..., Any], name: str | None = None) -> Ca
     return register
 
 
-def _pass_over(function: Callable[..., Any]) -> None:
-    if isinstance(function, FunctionType):
-        native.pass_over(function.__code__)
-
-
 def method(*names: str) -> Callable[[F], F]:
     """Install a function as methods of `Tensor`."""
 
     def install(function: F) -> F:
-        _pass_over(function)
         bound = native.method(function) if isinstance(function, BuiltinFunctionType) else function
         for name in names:
             setattr(Tensor, name, bound)

@@ -190,7 +190,7 @@ def _contributions(
             continue
         rule = op.rule_of(k)
         if rule is None:
-            if ("xs" if op.operands is None else op.operands[k]) in op.discrete:
+            if op.is_discrete(k):
                 continue
             raise NoGradientError.op(op.name, op.operands[k] if op.operands else None)
         contribution = rule.call(k, g, values, types, out, params)

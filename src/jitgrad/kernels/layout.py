@@ -138,7 +138,9 @@ C_GENERAL: Final = 2  # the Python function that takes whatever the native path 
 C_MEAN: Final = 3  # of a total: whether to divide by the number of elements
 C_KEY: Final = 4  # of an item: the name of its one static parameter
 C_MASKS: Final = 5  # of an elementwise op: which operands (bit k) are booleans
-C_WIDTH: Final = 6
+C_ARITY: Final = 6  # of an elementwise op: how many operands it has, ...
+C_REFLECTED: Final = 7  # ... and whether its two come exchanged
+C_WIDTH: Final = 8
 
 MAX_POINTERS: Final = 40  # of a row's operands
 

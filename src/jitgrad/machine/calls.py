@@ -49,7 +49,11 @@ class NativeCall:
         return int(self._hits[0])
 
     def clear(self) -> None:
-        """Let the general function answer."""
+        """Let the general function answer, and count from 0."""
+        self._withdraw()
+        self._hits[0] = 0
+
+    def _withdraw(self) -> None:
         self._context[L.CALL_READY] = 0
         self._held = [self._general]
 
@@ -78,7 +82,7 @@ class NativeCall:
         Unsuitable
             If an output is not computed into an array of its own, or there are too many.
         """
-        self.clear()
+        self._withdraw()
         if plan.has_python or plan.has_chunks or len(plan.output_slots) > _MAX_OUTPUTS:
             raise Unsuitable
         instance = Instance(plan)
@@ -134,7 +138,7 @@ class NativeCall:
             elif type(argument) is float:
                 number = np.zeros(1)
                 self._held.append(number)
-                kernels.bind()(instance.header, slot, number)
+                kernels.entry("bind")(instance.header, slot, number)
                 words += [L.ARGUMENT_NUMBER, number.ctypes.data, 0, 0, slot]
                 slot += 1
             elif isinstance(argument, (bool, int, str, type(None))):

@@ -13,8 +13,9 @@ from jitgrad.core import native
 from jitgrad.kernels import cache
 from jitgrad.kernels import compile as compiler
 
-__all__ = ["add_up", "address_of", "bind", "call_address", "gemm_routine", "part", "replay"]
+__all__ = ["ENTRIES", "address_of", "call_address", "entry", "gemm_routine"]
 
+ENTRIES = ("add_up", "bind", "part", "replay")
 _NAMES = {np.dtype(np.float64): "f8", np.dtype(np.float32): "f4"}
 
 
@@ -36,7 +37,10 @@ def address_of(name: str, dtype: np.dtype[Any] | None = None) -> int:
     return compiler.address_of(f"row_{full}_{_sources()}", build)
 
 
-def _entry(name: str) -> Callable[..., Any]:
+@functools.cache
+def entry(name: str) -> Callable[..., Any]:
+    """Return one of `ENTRIES` of `jitgrad.kernels.rows` as a function."""
+
     def build() -> Callable[..., Any]:
         from jitgrad.kernels import rows
 
@@ -57,30 +61,6 @@ def call_address() -> int:
         return calls.call
 
     return compiler.address_of(f"entry_call_{cache.sources('rows', 'calls', 'entries')}", build, 4, returns=True)
-
-
-@functools.cache
-def replay() -> Callable[..., Any]:
-    """Return the loop that runs a plan's rows."""
-    return _entry("replay")
-
-
-@functools.cache
-def part() -> Callable[..., Any]:
-    """Return the function that runs a share of a row."""
-    return _entry("part")
-
-
-@functools.cache
-def add_up() -> Callable[..., Any]:
-    """Return the function that ends a row that was shared out."""
-    return _entry("add_up")
-
-
-@functools.cache
-def bind() -> Callable[..., Any]:
-    """Return the function that tells a plan where arrays are."""
-    return _entry("bind")
 
 
 @functools.cache

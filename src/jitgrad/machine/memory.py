@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ALIGNMENT", "Place", "Storage", "assign"]
+__all__ = ["ALIGNMENT", "Place", "Storage", "assign", "contiguous"]
 
 Array = np.ndarray[Any, Any]
 
 ALIGNMENT = 64  # bytes: a cache line
+
+
+def contiguous(x: Any) -> Array:
+    """Return an array that native code can read in place: ``x`` itself, if it is such."""
+    array = np.asarray(x, order="C")
+    return array if array.flags.aligned else array.copy()
 
 
 class Storage:

@@ -20,7 +20,7 @@ from jitgrad.kernels import layout as L
 from jitgrad.kernels import memory, threads
 from jitgrad.machine import kernels
 from jitgrad.machine.lowering import FLOATS, Builder, Row
-from jitgrad.machine.memory import ALIGNMENT, Place, Storage, assign
+from jitgrad.machine.memory import ALIGNMENT, Place, Storage, assign, contiguous
 from jitgrad.machine.program import FUSED, GUARD, Instruction, Program
 
 __all__ = ["Instance", "Missed", "Plan"]
@@ -234,6 +234,8 @@ class Plan:
         for value in self.program.outputs:
             if value in self._places:
                 self._places[value].storage.last = end
+        self.has_python = any(not isinstance(step, Row) for step in self.steps)
+        self.has_chunks = any(isinstance(step, Row) and step.chunk > 0 for step in self.steps)
         self.arena_bytes = assign([s for s in self.storages if s.kind == "arena"])
         rows = np.zeros((len(self.steps), L.STEP_WIDTH), np.int64)
         operands: list[tuple[int, int]] = []
@@ -276,14 +278,9 @@ class Plan:
         )
 
     @property
-    def has_python(self) -> bool:
-        """Whether a step needs Python."""
-        return any(not isinstance(step, Row) for step in self.steps)
-
-    @property
-    def has_chunks(self) -> bool:
-        """Whether threads may share a row."""
-        return any(isinstance(step, Row) and step.chunk for step in self.steps)
+    def shares(self) -> int:
+        """How many threads share a large row."""
+        return threads.get_num_threads() if self.has_chunks else 1
 
     def own_slot(self, number: int) -> int | None:
         """Return the slot of an output that is computed into an array of its own."""
@@ -303,7 +300,7 @@ class Plan:
         """
         with self._lock:
             instance = self._free.pop() if self._free else None
-        if instance is None or (instance.shares > 1 and instance.shares != threads.get_num_threads()):
+        if instance is None or instance.shares != self.shares:
             instance = Instance(self)
         try:
             return instance.run(inputs)
@@ -338,7 +335,7 @@ class Instance:
         self.header[L.PLAN_POINTERS] = self.pointers.ctypes.data
         self.header[L.PLAN_PATCHES] = plan.patches.ctypes.data
         self.header[L.PLAN_FIRST_PATCH] = plan.first_patch.ctypes.data
-        self.shares = threads.get_num_threads() if plan.has_chunks else 1
+        self.shares = plan.shares
         self.header[L.PLAN_SHARED] = self.shares > 1
         self.arrays: dict[int, Array] = {}  # by slot: what the caller, or Python, has provided
 
@@ -349,7 +346,7 @@ class Instance:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """See `Plan.run`."""
         plan, header, arrays = self.plan, self.header, self.arrays
-        bind, replay = kernels.bind(), kernels.replay()
+        bind, replay = kernels.entry("bind"), kernels.entry("replay")
         bind(header, 0, *inputs)
         arrays.update(enumerate(inputs))
         types = plan.program.types
@@ -366,14 +363,14 @@ class Instance:
                 self._in_python(step)
             elif isinstance(step, Row) and step.chunk:
                 threads.share_out(functools.partial(self._share, at), self.shares)
-                kernels.add_up()(header, at)
+                kernels.entry("add_up")(header, at)
             else:
                 self._check(plan.guards[at])
             at += 1
         return self._results()
 
     def _share(self, at: int, share: int) -> None:
-        kernels.part()(self.header, at, share, self.shares)
+        kernels.entry("part")(self.header, at, share, self.shares)
 
     def _in_python(self, step: _PythonStep) -> None:
         instruction = step.instruction
@@ -388,7 +385,7 @@ class Instance:
                 args.append(operand)
         out = op.forward(*args, **instruction.params)
         for place, made in zip(step.results, out if op.n_results > 1 else (out,), strict=True):
-            array = np.ascontiguousarray(made).reshape(np.shape(made))
+            array = contiguous(made)
             if array.shape != place.array.shape or array.dtype != place.array.dtype:
                 raise RuntimeError(
                     f"{op.name} has made {array.dtype}{list(array.shape)} where the trace has seen "
@@ -397,7 +394,7 @@ class Instance:
             if any(array is arg or np.may_share_memory(array, arg) for arg in args if isinstance(arg, np.ndarray)):
                 array = array.copy()
             self.arrays[place.storage.slot] = array
-            kernels.bind()(self.header, place.storage.slot, array)
+            kernels.entry("bind")(self.header, place.storage.slot, array)
 
     def array(self, place: Place) -> Array:
         """Return a value as an array over the memory where it lies."""

@@ -6,6 +6,7 @@ Unlike a tape it never grows and holds no results. Passes make new programs of i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -37,37 +38,30 @@ GUARD = Marker("guard")  # its operand must be what it was when the program was 
 FUSED = Marker("fused")  # one loop over several operations
 
 
+@dataclass(slots=True, eq=False)
 class Instruction:
     """One operation on numbered values."""
 
-    __slots__ = ("code", "lasti", "op", "operands", "params", "results")
+    op: Op | Marker
+    operands: tuple[int, ...]
+    params: dict[str, Any]
+    results: tuple[int, ...]
+    code: CodeType | None  # where it stands in the user's source; None in a program that was loaded from a file
+    lasti: int
 
-    def __init__(
-        self,
-        op: Op | Marker,
-        operands: tuple[int, ...],
-        params: dict[str, Any],
-        results: tuple[int, ...],
-        code: CodeType | None,
-        lasti: int,
-    ) -> None:
-        self.op = op
-        self.operands = operands
-        self.params = params
-        self.results = results
-        self.code = code
-        self.lasti = lasti
-
-    def on(self, operands: tuple[int, ...]) -> Instruction:
-        """Return the same operation on other values."""
-        return Instruction(self.op, operands, self.params, self.results, self.code, self.lasti)
+    def renamed(self, same: dict[int, int]) -> Instruction:
+        """Return the same operation on the values that stand for its operands."""
+        if not same or same.keys().isdisjoint(self.operands):
+            return self
+        return replace(self, operands=tuple([same.get(value, value) for value in self.operands]))
 
     @property
     def location(self) -> Location | None:
-        """The line of the user's code that it stands for; None in a program that was loaded from a file."""
+        """The line of the user's code that it stands for, if it is known."""
         return None if self.code is None else resolve(self.code, self.lasti)
 
 
+@dataclass(slots=True, eq=False)
 class Program:
     """Instructions over numbered values, in an order in which they can run.
 
@@ -89,56 +83,39 @@ class Program:
         The values that a call returns.
     """
 
-    __slots__ = ("_uniform", "arrays", "constants", "inputs", "instructions", "outputs", "types", "weak")
-
-    def __init__(
-        self,
-        types: list[ArrayType],
-        inputs: tuple[int, ...],
-        weak: set[int],
-        constants: dict[int, Any],
-        arrays: dict[int, Array],
-        instructions: list[Instruction],
-        outputs: tuple[int, ...],
-    ) -> None:
-        self.types = types
-        self.inputs = inputs
-        self.weak = weak
-        self.constants = constants
-        self.arrays = arrays
-        self.instructions = instructions
-        self.outputs = outputs
-        self._uniform: dict[int, float | None] = {}
+    types: list[ArrayType]
+    inputs: tuple[int, ...]
+    weak: set[int]
+    constants: dict[int, Any]
+    arrays: dict[int, Array]
+    instructions: list[Instruction]
+    outputs: tuple[int, ...]
+    _uniform: dict[int, float | None] = field(default_factory=dict, init=False, repr=False)
 
     def uniform(self, value: int) -> float | None:
         """Return the real number that a constant is at every position, if it is one."""
-        constant = self.constants.get(value)
-        if constant is None or value not in self._uniform:
-            found = None
-            if constant is not None:
-                array = np.asarray(constant)
-                if array.dtype.kind in "biuf" and array.size:
-                    first = array.flat[0]
-                    if array.size == 1 or array.tobytes() == np.full(array.shape, first).tobytes():
-                        found = float(first)
-            self._uniform[value] = found
+        if value not in self._uniform:
+            self._uniform[value] = _uniform(self.constants.get(value))
         return self._uniform[value]
 
     def with_instructions(self, instructions: list[Instruction], outputs: tuple[int, ...] | None = None) -> Program:
         """Return a program of other instructions over the same values."""
-        return Program(
-            self.types,
-            self.inputs,
-            self.weak,
-            self.constants,
-            self.arrays,
-            instructions,
-            self.outputs if outputs is None else outputs,
-        )
+        return replace(self, instructions=instructions, outputs=self.outputs if outputs is None else outputs)
 
     def __len__(self) -> int:
         """Return the number of instructions."""
         return len(self.instructions)
+
+
+def _uniform(constant: Any) -> float | None:
+    if constant is None:
+        return None
+    array = np.asarray(constant)
+    if array.dtype.kind not in "biuf" or not array.size:
+        return None
+    first = array.flat[0]
+    # by their bits: zeros have signs, and NaN is NaN
+    return float(first) if array.tobytes() == np.full(array.shape, first).tobytes() else None
 
 
 def _rows(tape: Tape) -> Iterator[list[int]]:

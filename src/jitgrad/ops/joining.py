@@ -634,15 +634,3 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     if mode not in _PAD_MODES:
         raise NotImplementedError(f"pad() of a Tensor has the modes {', '.join(_PAD_MODES)}, not {mode!r}")
     return _PAD_MODES[mode](a, _pad_widths(plain(pad_width), a.ndim), **kwargs)
-
-
-for _helper in (
-    _join,
-    _frame,
-    _pad_constant,
-    _pad_linear_ramp,
-    _PAD_MODES["edge"],
-    _PAD_MODES["mean"],
-    _pad_rule,
-):
-    native.pass_over(_helper.__code__)

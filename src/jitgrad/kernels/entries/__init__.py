@@ -2,12 +2,12 @@
 
 Written in Numba over plain addresses. Each function that is exported here is compiled once, kept in the kernel cache,
 and called as a built-in function: its arguments are the Python objects themselves (``args`` points at them), its result
-is a new reference, or 0 after a Python exception has been set. ``self`` is an array: an op's context for `unary`,
-`binary`, `ternary`, `reflected`, `total`, `item` and `put`, what is known of the process for all others.
+is a new reference, or 0 after a Python exception has been set. ``self`` is an array: an op's context for `operate`,
+`total`, `item` and `put`, what is known of the process for all others.
 """
 
 from jitgrad.kernels.entries.cotangents import accumulate, give, state, take
-from jitgrad.kernels.entries.elementwise import binary, reflected, ternary, unary
+from jitgrad.kernels.entries.elementwise import operate
 from jitgrad.kernels.entries.joins import gather, join
 from jitgrad.kernels.entries.reverse import begin, end, release, reverse
 from jitgrad.kernels.entries.rows import append, attach, define, room
@@ -21,7 +21,6 @@ __all__ = [
     "append",
     "attach",
     "begin",
-    "binary",
     "define",
     "derive",
     "end",
@@ -29,16 +28,14 @@ __all__ = [
     "give",
     "item",
     "join",
+    "operate",
     "put",
-    "reflected",
     "release",
     "reverse",
     "room",
     "run",
     "state",
     "take",
-    "ternary",
     "total",
-    "unary",
     "view",
 ]

@@ -25,16 +25,23 @@ def open_bar(value, dtype, clear):
 
 
 @inline
+def add_elements(dtype, target, source, n):
+    """Add ``n`` elements at an address to those at another."""
+    if dtype == 0:
+        for i in range(n):
+            pointer_f8(target)[i] += pointer_f8(source)[i]
+    else:
+        for i in range(n):
+            pointer_f4(target)[i] += pointer_f4(source)[i]
+
+
+@inline
 def add_to_bar(value, dtype, source):
     """Add the elements at an address, contiguous and as many as those of ``value``, to its cotangent."""
     n = load(value + 8 * L.VALUE_SIZE)
     held = open_bar(value, dtype, False)
     bar = load(value + 8 * L.VALUE_BAR)
-    if not held:
-        memcpy(bar, source, n * (8 >> dtype))
-    elif dtype == 0:
-        for i in range(n):
-            pointer_f8(bar)[i] += pointer_f8(source)[i]
+    if held:
+        add_elements(dtype, bar, source, n)
     else:
-        for i in range(n):
-            pointer_f4(bar)[i] += pointer_f4(source)[i]
+        memcpy(bar, source, n * (8 >> dtype))

@@ -429,38 +429,22 @@ def _run(context, args, n_inputs):
     return tensor
 
 
-@inline
-def _answer(context, args, n_args, n_inputs):
-    """What an op's built-in function returns."""
+def operate(self, args, n_args):
+    """``(*operands)``: the built-in function of an elementwise op; ``self`` is its context.
+
+    How many operands there are is read from it, not compiled in: each arity would take as long to compile again.
+    """
+    context = load(self + ARRAY_DATA)
+    n_inputs = load(context + 8 * L.C_ARITY)
     if n_args == n_inputs:
+        exchanged = scratch(2)
+        if load(context + 8 * L.C_REFLECTED) != 0:  # of __radd__ and its like
+            store(exchanged, load(args + 8))
+            store(exchanged + 8, load(args))
+            args = exchanged
         result = _run(context, args, n_inputs)
         if result == -1:
             result = _compute(context, args, n_inputs)
         if result != -1:
             return result
     return vectorcall(load(context + 8 * L.C_GENERAL), args, n_args, 0)
-
-
-def unary(self, args, n_args):
-    """``(x)``: the built-in function of a unary op; ``self`` is its context."""
-    return _answer(load(self + ARRAY_DATA), args, n_args, 1)
-
-
-def binary(self, args, n_args):
-    """``(x, y)``: the built-in function of a binary op; ``self`` is its context."""
-    return _answer(load(self + ARRAY_DATA), args, n_args, 2)
-
-
-def ternary(self, args, n_args):
-    """``(x, y, z)``: the built-in function of an op of three operands; ``self`` is its context."""
-    return _answer(load(self + ARRAY_DATA), args, n_args, 3)
-
-
-def reflected(self, args, n_args):
-    """``(y, x)``: a binary op with its operands exchanged, for ``__radd__`` and its like."""
-    exchanged = scratch(2)
-    if n_args == 2:
-        store(exchanged, load(args + 8))
-        store(exchanged + 8, load(args))
-        return _answer(load(self + ARRAY_DATA), exchanged, 2, 2)
-    return _answer(load(self + ARRAY_DATA), args, n_args, 2)

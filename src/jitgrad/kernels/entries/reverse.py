@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jitgrad.kernels import layout as L
-from jitgrad.kernels.entries.bars import add_to_bar, open_bar
+from jitgrad.kernels.entries.bars import add_elements, add_to_bar, open_bar
 from jitgrad.kernels.entries.elementwise import call_over, dense_strides
 from jitgrad.kernels.entries.objects import (
     ARRAY_DATA,
@@ -303,12 +303,7 @@ def _reverse_put(header, row, value):
     total = load(base + 8 * L.VALUE_BAR)
     before = malloc(size * itemsize)  # the written part adds nothing to what is there
     move(dtype, total + offset, shape, strides, ndim, before, itemsize, READ)
-    if dtype == 0:
-        for i in range(n):
-            pointer_f8(total)[i] += pointer_f8(bar)[i]
-    else:
-        for i in range(n):
-            pointer_f4(total)[i] += pointer_f4(bar)[i]
+    add_elements(dtype, total, bar, n)
     move(dtype, total + offset, shape, strides, ndim, before, itemsize, WRITE)
     free(before)
 

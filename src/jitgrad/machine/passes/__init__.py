@@ -12,7 +12,7 @@ from jitgrad.machine.passes.folding import fold_constants
 from jitgrad.machine.passes.fusion import fuse
 from jitgrad.machine.program import Program
 
-__all__ = ["PASSES", "Pass", "optimised", "reduced"]
+__all__ = ["PASSES", "Pass", "fuse", "optimised", "reduced"]
 
 Pass = Callable[[Program], Program]
 

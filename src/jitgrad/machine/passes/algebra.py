@@ -5,6 +5,8 @@ Only what is exact for every number, NaN, infinities and both zeros among them: 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jitgrad.core.op import REGISTRY
 from jitgrad.machine.program import Instruction, Program
 
@@ -40,9 +42,8 @@ def simplify(program: Program) -> Program:
     minus_zero = {value for value, number in numbers.items() if number == 0.0 and str(number) == "-0.0"}
     types = program.types
     for instruction in program.instructions:
-        operands = tuple([same.get(value, value) for value in instruction.operands])
-        if operands != instruction.operands:
-            instruction = instruction.on(operands)
+        instruction = instruction.renamed(same)
+        operands = instruction.operands
         name = instruction.op.name
         if len(operands) == 2 and len(instruction.results) == 1:
             result = instruction.results[0]
@@ -50,8 +51,8 @@ def simplify(program: Program) -> Program:
                 found = numbers.get(operands[number])
                 if found is None or operands[number] in minus_zero or (name, found) not in table:
                     continue
-                if types[result] is not types[operands[other]]:
-                    break  # it also broadcasts or changes the dtype
+                if types[result] is not types[operands[other]] or operands[other] in program.weak:
+                    break  # it also broadcasts or changes the dtype, or makes an array of a Python number
                 rest = table[name, found]
                 if rest is None:
                     same[result] = operands[other]
@@ -66,7 +67,8 @@ def simplify(program: Program) -> Program:
             if inner is not None and types[inner] is types[instruction.results[0]]:
                 same[instruction.results[0]] = inner
                 continue
-            negated[instruction.results[0]] = operands[0]
+            if operands[0] not in program.weak:
+                negated[instruction.results[0]] = operands[0]
         elif name == "add" and operands[1] in negated:
             instruction = _rewritten(instruction, "subtract", (operands[0], negated[operands[1]]))
         elif name == "subtract" and operands[1] in negated:
@@ -76,4 +78,4 @@ def simplify(program: Program) -> Program:
 
 
 def _rewritten(instruction: Instruction, name: str, operands: tuple[int, ...]) -> Instruction:
-    return Instruction(REGISTRY[name], operands, {}, instruction.results, instruction.code, instruction.lasti)
+    return replace(instruction, op=REGISTRY[name], operands=operands, params={})

@@ -42,12 +42,9 @@ def share_common(program: Program) -> Program:
     seen: dict[Hashable, Instruction] = {}
     kept: list[Instruction] = []
     for instruction in program.instructions:
-        operands = instruction.operands
-        if same and not same.keys().isdisjoint(operands):
-            operands = tuple([same.get(value, value) for value in operands])
-            instruction = instruction.on(operands)
+        instruction = instruction.renamed(same)
         params = instruction.params
-        key = (instruction.op, operands, key_of(params) if params else None)
+        key = (instruction.op, instruction.operands, key_of(params) if params else None)
         earlier = seen.get(key)
         if earlier is None:
             seen[key] = instruction

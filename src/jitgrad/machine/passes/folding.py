@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from jitgrad.core.op import Op
@@ -13,7 +15,6 @@ __all__ = ["fold_constants"]
 def fold_constants(program: Program) -> Program:
     """Run the operations all of whose operands are constants; drop guards that can only hold."""
     constants = dict(program.constants)
-    folded: dict[int, object] = {}
     kept: list[Instruction] = []
     for instruction in program.instructions:
         op = instruction.op
@@ -26,9 +27,5 @@ def fold_constants(program: Program) -> Program:
             raise TypeError(f"{op!r} is no operation")
         out = op.forward(*[constants[value] for value in instruction.operands], **instruction.params)
         for result, array in zip(instruction.results, out if op.n_results > 1 else (out,), strict=True):
-            folded[result] = constants[result] = np.asarray(array)
-    if not folded:
-        return program.with_instructions(kept)
-    made = program.with_instructions(kept)
-    made.constants = constants
-    return made
+            constants[result] = np.asarray(array)
+    return replace(program, instructions=kept, constants=constants)
